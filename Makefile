@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN = .venv/bin
 LAB_OPTIONS ?=
 EVERY_DAY = attention tests/attention tests/autograder/checking tests/test_rooms.py \
-	--ignore=tests/attention/train --ignore=tests/attention/translate
+	--ignore=tests/attention/train --ignore=tests/attention/translate \
+	--ignore=tests/attention/write
 
 IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-term
+.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-search bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -60,8 +61,9 @@ build: install  ## make solutions/ and lessons/ from source/ and attention/
 book: install   ## build the course as a web page, book/_build/html/index.html
 	$(BIN)/autograder book
 
-glass: install  ## write the page in which the shipped translator shows all that it computes
+glass: install  ## write the pages in which the shipped translator and writer show what they compute
 	$(BIN)/autograder glass
+	$(BIN)/autograder glass writer
 
 attacks: install        ## let hostile notebooks and replies try to earn points or to take the grading down
 	$(BIN)/python -m tests.autograder.attacks
@@ -85,12 +87,16 @@ bench-bpe: install      ## train a tokeniser of 10 000 merges; CORPUS=folder nam
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
 	$(BIN)/python -m benchmarks.training --compile
 
-bench-peers: install    ## race x-transformers, transformers and PyTorch's own: training, attention, decoding
+bench-peers: install    ## race x-transformers, transformers and PyTorch's own: training, attention, decoding, search, lesson 20's decoder
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,peers]'
 	$(BIN)/python -m benchmarks.peers
 
 bench-scaling: install  ## how time and memory of training grow with length, batch, layers and vocabulary
 	$(BIN)/python -m benchmarks.scaling
+
+bench-search: install   ## ten questions on Python's docstrings, beside a search for words; 100 000 passages
+	$(BIN)/python -m benchmarks.search quality
+	$(BIN)/python -m benchmarks.search speed
 
 bench-decoding: install ## time greedy and beam search, with and without a cache
 	$(BIN)/python benchmarks/decoding.py

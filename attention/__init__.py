@@ -13,5 +13,6 @@ does not close the next.
 
 `provided` is what lessons hand out ready-made, `experiments` the trainings and recorded results
 of each lesson; `train` is the command `python -m attention.train`,
-`translate` the command `python -m attention.translate`.
+`translate` the command `python -m attention.translate`, `write` the command
+`python -m attention.write`.
 """

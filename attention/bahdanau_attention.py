@@ -2,11 +2,10 @@
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attention.provided import demand
-from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.models.additive_attention import attend
+from attention.provided.models.recurrent import GreedyTranslator, run_packed
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru, shift_right
 
 
@@ -110,8 +109,8 @@ def attention_decoder_step(tokens, state, annotations, lengths, weights):
     return logits, state, attention.squeeze(1)
 
 
-class BahdanauTranslator(nn.Module):
-    """The translator of lesson 02 with a fresh context at every step instead of one vector.
+class BahdanauTranslator(GreedyTranslator):
+    """The translator of lesson 02, with a fresh context at every step instead of one vector.
 
     forward(source, lengths, target)  (B, T_k), (B,), (B, T_q) -> logits (B, T_q, vocab_size)
 
@@ -133,20 +132,16 @@ class BahdanauTranslator(nn.Module):
 
     def encode(self, source, lengths):
         """Return the annotations (B, T_k, 2 d_state) and the decoder's first state (B, d_state)."""
-        x = self.source_embedding(source)  # (B, T_k, d_embedding)
-        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        annotations, last = self.encoder(packed)  # your bidirectional_annotations, compiled
-        annotations, _ = pad_packed_sequence(annotations, batch_first=True)
+        annotations, last = run_packed(self.encoder, self.source_embedding(source), lengths)
         return annotations, torch.tanh(self.first_state(last[1]))
 
-    def align(self, source, lengths, target):
+    def look_back(self, annotations, state, lengths, target):
         """Return logits (B, T_q, vocab_size) and weights (B, T_q, T_k), by teacher forcing."""
-        annotations, state = self.encode(source, lengths)
-        projected = self.attention.W_k(annotations)  # the same for every letter: once is enough
+        keys, v = self.attention.W_k(annotations), self.attention.v.weight[0]  # once per sentence
         features, alignment = [], []
         for x in self.target_embedding(shift_right(target)).unbind(1):  # (B, d_embedding)
-            asked, v = self.attention.W_q(state)[:, None], self.attention.v.weight[0]
-            context, weights = attend(asked, projected, v, annotations, lengths)
+            query = self.attention.W_q(state).unsqueeze(1)  # (B, 1, d_attention)
+            context, weights = attend(query, keys, v, annotations, lengths)
             state = self.decoder(torch.cat([x, context[:, 0]], dim=1), state)  # (B, d_state)
             features.append(torch.cat([state, context[:, 0]], dim=1))
             alignment.append(weights)
@@ -154,38 +149,11 @@ class BahdanauTranslator(nn.Module):
 
     def forward(self, source, lengths, target):
         """Score every target token, given the true tokens before it."""
-        return self.align(source, lengths, target)[0]
+        return self.look_back(*self.encode(source, lengths), lengths, target)[0]
 
-    def step_weights(self):
-        """Return the weights as `attention_decoder_step` wants them."""
-        cell, attention = self.decoder, self.attention
-        gates = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
-        return {
-            "embedding": self.target_embedding.weight,
-            **dict(zip(("W_x", "W_h", "b_x", "b_h"), gates, strict=True)),
-            "W_out": self.output.weight,
-            "b_out": self.output.bias,
-            "W_q": attention.W_q.weight,
-            "W_k": attention.W_k.weight,
-            "v": attention.v.weight[0],
-        }
-
-    @torch.no_grad()
-    def translate(self, source, lengths, max_length=100):
-        """Return the greedy translation: ids (B, T), filled up with PAD after EOS.
-
-        Raises ValueError for a max_length below 1, or for no sentence.
-        """
-        demand.counts(B=len(source), max_length=max_length)
-        annotations, state = self.encode(source, lengths)
-        tokens, weights = torch.full_like(lengths, BOS), self.step_weights()
-        ended, written = torch.zeros_like(tokens, dtype=torch.bool), []
-        while len(written) < max_length and not ended.all():
-            logits, state, _ = attention_decoder_step(tokens, state, annotations, lengths, weights)
-            tokens = logits.argmax(dim=1).masked_fill(ended, PAD)
-            written.append(tokens)
-            ended = ended | (tokens == EOS)
-        return torch.stack(written, dim=1)
+    def write(self, tokens, state, annotations, lengths):
+        """Take one step of `translate`."""
+        return attention_decoder_step(tokens, state, annotations, lengths, self.step_weights())
 
 
 # Inputs on which a wrong answer shows

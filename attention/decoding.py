@@ -12,32 +12,10 @@ from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.demand import counts, positive, within
+from attention.provided.models.beam_search import Pieces, in_batches
+from attention.provided.models.beam_search import search as side_by_side
 from attention.provided.models.key_value_cache import CachedDecoder, RepeatingDecoder, limits
 from attention.provided.training_steps import evaluation
-
-
-def greedy_path(table, max_length):
-    """Write one sentence by taking the most probable next token each time.
-
-    table       (V, V)  log-probabilities: row i says what follows token i, which is all that counts
-    max_length  the largest number of tokens, EOS included
-    returns     the ids after BOS, a list that ends with EOS unless max_length came first, and
-                the sentence's log-probability, a float
-
-    >>> log_half = math.log(0.5)
-    >>> table = torch.full((4, 4), -9.0)
-    >>> table[BOS, 3] = table[3, EOS] = log_half
-    >>> greedy_path(table, max_length=5)
-    ([3, 2], -1.3862943649291992)
-    """
-    # exercise: about 7 lines
-    ids, total = [], 0.0
-    token = BOS
-    while token != EOS and len(ids) < max_length:
-        log_p, best = table[token].max(dim=0)
-        token, total = best.item(), total + log_p.item()
-        ids.append(token)
-    return ids, total
 
 
 def sample_tokens(logits, noise, temperature=1.0):
@@ -47,8 +25,8 @@ def sample_tokens(logits, noise, temperature=1.0):
     noise        (B,)    uniform random numbers from 0 to 1, without the 1
     temperature  a number above 0: below 1 sharpens, above 1 flattens
     returns      (B,)    ids: the first token at which the probabilities, added up in the order of
-                         the ids, exceed the row's noise; at any noise below 1 there is one, even
-                         where float32 rounds the last sum to less than 1
+                         the ids, exceed the row's noise. There is always one, even where float32
+                         rounds the last sum to less than 1
 
     >>> sample_tokens(torch.zeros(2, 4), torch.tensor([0.1, 0.6]))
     tensor([0, 2])
@@ -127,9 +105,10 @@ def plain_beam_search(next_log_probs, beam, max_length):
 def trace_beam_search():
     """Two steps of a beam search with K = 2, worked out by hand.
 
-    returns  scores, origins and tokens, three lists with a row of two for each step. They say of
-             the beams after the step, best first: the probability of the beginning, the number of
-             the old beam that it continues, 0 or 1, and the word that was added
+    returns  scores, origins and tokens: three lists, each with a row of two for each of the steps.
+             A row describes the two beams after the step, best first, by the probability of the
+             beginning, the number of the old beam that it continues, 0 or 1, and the word that
+             was added
     """
     # exercise: about 4 lines
     scores = [[0.3, 0.27], [0.243, 0.21]]
@@ -319,70 +298,19 @@ def beam_search(
     The other arguments are those of `write`. Raises ValueError where `write` does, and for a beam
     or a batch below 1 or an alpha below 0.
     """
-    counts(beam=beam, batch=batch)
-    within(0, alpha=alpha)
-    beam, batch = int(beam), int(batch)  # PyTorch does not take all of numpy's
-    order = (source != PAD).sum(dim=1).argsort(descending=True, stable=True)  # (B,)
-    most = limits(source, max_length)  # (B,)
-    ids = source.new_full((len(source), int(most.max())), PAD)  # (B, T)
-    values = torch.zeros(len(source), 1, device=source.device)  # (B, 1)
-    with evaluation(model):
-        for part in order.split(batch):
-            width = (source[part] != PAD).sum(dim=1).max()
-            decoder = (CachedDecoder if cache else RepeatingDecoder)(
-                model, source[part, :width], beam
-            )
-            values[part], found = search(decoder, most[part], beam, alpha)
-            ids[part, : found.shape[2]] = found[:, 0]
-    lengths = (ids != PAD).sum(dim=1, keepdim=True)  # (B, 1)
-    totals = values / length_normalised(torch.ones_like(values), lengths, alpha)  # as they were
-    ids = ids[:, : int(lengths.max())]
-    return (ids, totals.squeeze(1)) if return_scores else ids
+    pieces = Pieces(beam_step, keep_best, follow_beams, length_normalised)
+    kind, most = CachedDecoder if cache else RepeatingDecoder, limits(source, max_length)
+    ids, totals = in_batches(pieces, kind, model, source, most, beam, alpha, batch)
+    return (ids, totals) if return_scores else ids
 
 
 def search(decoder, most, beam, alpha, n=1):
-    """Search side by side for the n best translations of the sources that a decoder has read.
+    """Search for the n best translations of the sources that a decoder has read.
 
-    decoder  a `CachedDecoder` or `RepeatingDecoder`
-    most     (B,)  the largest number of tokens for each source
-    returns  (B, n) length-normalised log-probabilities, best first, and (B, n, T) ids: of those
-             that were finished, or if none was, of those that were cut off; -inf: no more found
+    See `attention.provided.models.beam_search.search`; the pieces are those of this lesson.
     """
-    B, K, T, device = len(most), beam, int(most.max()), most.device
-    best, kept = torch.full((B, n), -math.inf, device=device), most.new_full((B, n, T), PAD)
-    rows = torch.arange(B, device=device)  # (B,) the sources still searched for; B shrinks
-    scores = torch.full((B, K), -math.inf, device=device)
-    scores[:, 0] = 0.0  # K equal beams would stay equal, so at first only one of them counts
-    finished = torch.zeros_like(scores, dtype=torch.bool)  # (B, K)
-    tokens, written = most.new_full((B, K), BOS), most.new_full((B, K, T), PAD)
-    for t in range(T):
-        logits = decoder.step(tokens.flatten())  # (B · K, V)
-        log_probs = torch.log_softmax(logits, dim=1).unflatten(0, (-1, K))  # (B, K, V)
-        # No more than K tokens of a beam can be chosen. A token of these is known by its place.
-        log_probs, ids = log_probs.topk(min(K, log_probs.shape[2]))  # (B, K, K)
-        ids = ids.masked_fill(finished.unsqueeze(2), PAD)  # of an ended beam every place means PAD
-        scores, origin, place = beam_step(scores, log_probs, finished)  # (B, K) each
-        batch = torch.arange(len(rows), device=device).unsqueeze(1)
-        tokens, written = ids[batch, origin, place], written[batch, origin]
-        written[:, :, t] = tokens
-        ended = (tokens == EOS) & scores.isfinite()  # in this step, and possible at all
-        finished = finished[batch, origin] | ended
-        values = length_normalised(scores, (written != PAD).sum(dim=2), alpha)  # (B, K)
-        last = most[rows] == t + 1  # (B,)
-        cut = last & best[rows, 0].isinf() & ~ended.any(dim=1)  # it ends with nothing finished
-        new = keep_best(best[rows], kept[rows], values, written, ended | cut.unsqueeze(1))
-        best[rows], kept[rows] = new
-        # What an unfinished beam can reach at most: no loss from now on, and the greatest length.
-        hopes = length_normalised(scores, most[rows].unsqueeze(1), alpha)  # (B, K)
-        hopes = hopes.masked_fill(finished, -math.inf).amax(dim=1)
-        stays = (hopes > best[rows, -1]) & ~last  # (B,)
-        if not stays.any():
-            break
-        moves = follow_beams(torch.arange(len(rows) * K, device=device), origin)  # (B · K,)
-        decoder.select(moves.view(-1, K)[stays].flatten(), stays)
-        state = rows, scores, finished, tokens, written
-        rows, scores, finished, tokens, written = (x[stays] for x in state)
-    return best, kept
+    pieces = Pieces(beam_step, keep_best, follow_beams, length_normalised)
+    return side_by_side(pieces, decoder, most, beam, alpha, n)
 
 
 # Inputs on which a wrong answer shows

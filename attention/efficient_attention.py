@@ -41,14 +41,10 @@ def online_softmax(context, total, maximum, scores, v):
 
 
 def tile_scores(q, k, i, j, block, causal=False):
-    """Score the queries i … i + block - 1 against the keys j … j + block - 1.
+    """Score the queries i … i + block - 1 against the keys j … j + block - 1: (..., n_q, n_k).
 
-    q        (..., T_q, d_k)
-    k        (..., T_k, d_k)
-    causal   hide the keys that come after their query
-    returns  (..., n_q, n_k)  scaled, -inf where hidden; at most block · block, fewer at the ends
-
-    Raises ValueError for an i or a j below 0, or for a block below 1.
+    The scores are scaled. With causal=True those of keys after their query are -inf. The last
+    tiles may be smaller.
     """
     demand.counts(0, i=i, j=j)
     demand.counts(block=block)
@@ -145,7 +141,7 @@ def linear_attention(q, k, v):
     returns  (..., T_q, d_v)  the average of the values, weighted by
              positive_features(query) · positive_features(key)
 
-    Nothing in it has both T_q and T_k among its axes. The scores are not scaled.
+    No tensor has both T_q and T_k among its axes. The scores are not scaled.
     Source: Katharopoulos et al. (2020), equation 6.
 
     >>> q, k, v = torch.zeros(1, 1), torch.tensor([[0.0], [2.0]]), torch.tensor([[10.0], [30.0]])
@@ -184,56 +180,6 @@ def linear_attention_step(q, k, v, state, normaliser):
     return context / (q * normaliser).sum(dim=-1, keepdim=True), state, normaliser
 
 
-def causal_linear_attention(q, k, v, block=128):
-    """Do for all positions at once what `linear_attention_step` does for one.
-
-    q, k     (..., T, d_k)
-    v        (..., T, d_v)
-    block    within so many positions the scores are made; what lies before them is in the state
-    returns  (..., T, d_v)
-
-    Raises ValueError for a block below 1.
-    """
-    demand.counts(block=block)
-    q, k = positive_features(q), positive_features(k)
-    v = F.pad(v, (0, 1), value=1.0)  # (..., T, d_v + 1): the last column gathers the normaliser
-    state, parts = 0.0, []
-    for rows in (slice(i, i + block) for i in range(0, q.shape[-2], block)):
-        queries, keys, values = q[..., rows, :], k[..., rows, :], v[..., rows, :]
-        within = (queries @ keys.transpose(-2, -1)).tril() @ values  # (..., block, d_v + 1)
-        before = queries @ state if parts else 0.0
-        parts.append(within + before)
-        state = state + keys.transpose(-2, -1) @ values  # (..., d_k, d_v + 1)
-    sums = torch.cat(parts, dim=-2)
-    return sums[..., :-1] / sums[..., -1:]
-
-
-def window_in_blocks(q, k, v, window):
-    """Attention with `local_mask` of lesson 06, in blocks: few large products, no (T, T) matrix.
-
-    q, k     (..., T, d_k)
-    v        (..., T, d_v)
-    window   neighbours on each side, at least 1
-    returns  (..., T, d_v)
-
-    The positions are cut into blocks of `window`. What a query sees lies in its own block and in
-    those beside it, so a block of queries meets three blocks of keys.
-    Raises ValueError for a window below 1.
-    Source: Beltagy et al. (2020), section 3.1.
-    """
-    demand.counts(window=window)
-    T, n = q.shape[-2], -(-q.shape[-2] // window)  # n blocks
-    end = n * window - T
-    q = F.pad(q, (0, 0, 0, end)).unflatten(-2, (n, window))  # (..., n, w, d_k)
-    k, v = (F.pad(x, (0, 0, window, window + end)) for x in (k, v))  # (..., (n + 2) · w, d)
-    k, v = (x.unfold(-2, 3 * window, window).transpose(-2, -1) for x in (k, v))  # (..., n, 3w, d)
-    query = torch.arange(window, device=q.device).unsqueeze(1)
-    key = torch.arange(-window, 2 * window, device=q.device)  # counted from the block's beginning
-    place = window * torch.arange(n, device=q.device)[:, None, None] + key  # (n, 1, 3w)
-    near = ((key - query).abs() <= window) & (place >= 0) & (place < T)  # (n, w, 3w)
-    return masked_attention(q, k, v, near).flatten(-3, -2)[..., :T, :]
-
-
 def grouped_query_attention(q, k, v, mask=None):
     """Attention of many query heads that share few heads of keys and values.
 
@@ -261,25 +207,6 @@ def grouped_query_attention(q, k, v, mask=None):
     return context.flatten(1, 2)  # (B, H, T_q, d_v)
 
 
-def kv_cache_bytes(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    """Count the bytes that the keys and values of T positions take in a decoder's cache.
-
-    T                 positions that were read
-    n_kv_heads        heads of keys and values in each layer
-    bytes_per_number  2 for float16 and bfloat16, 4 for float32
-    returns           an int
-
-    Refuses a T below 0, and other numbers below 1.
-
-    >>> kv_cache_bytes(T=10, n_layers=3, n_kv_heads=2, d_head=5)
-    1200
-    """
-    demand.counts(0, T=T)
-    demand.counts(n_layers=n_layers, n_kv_heads=n_kv_heads, d_head=d_head)
-    demand.counts(bytes_per_number=bytes_per_number)
-    return 2 * T * n_layers * n_kv_heads * d_head * bytes_per_number
-
-
 def operations_per_byte(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
     """Count the operations of one attention layer for each byte that it reads (lesson 12).
 
@@ -289,12 +216,12 @@ def operations_per_byte(n_new, n_cached, batch, d_model, group=1, bytes_per_numb
     group     query heads that share one head of keys and values; divides d_model
     returns   a float
 
-    Operations: two for each product of two numbers, in the four projections of every new position
-    and in its scores with, and weighted average over, all n_cached + n_new positions; hidden
-    scores count. With d = d_model, W_q and W_o are d · d; W_k and W_v are d · d / group.
+    Operations: two for each product of two numbers, in the four projections of every new position,
+    and in its scores and its weighted average over all n_cached + n_new positions; hidden scores
+    count. With d = d_model, W_q and W_o are d · d; W_k and W_v are d · d / group.
     Bytes: those of the four matrices, once for the whole batch, and of the n_cached keys and
-    values in each cache, d / group numbers each. Those of the new positions are still at hand:
-    like whatever else moves, they are left out.
+    values in each cache, d / group numbers each. Everything else that moves is left out, also the
+    keys and values of the new positions.
     Refuses a group that does not divide d_model, n_cached below 0, and other numbers below 1.
 
     >>> operations_per_byte(n_new=1, n_cached=0, batch=1, d_model=100)

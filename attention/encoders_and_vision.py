@@ -14,11 +14,11 @@ IGNORED = -100  # a wanted token that F.cross_entropy leaves out of its mean
 
 
 def mean_pooling(x, mask=None):
-    """Make one vector of each sequence: the mean of its real tokens.
+    """Turn each sequence into one vector: the mean of its real tokens.
 
     x        (B, T, d_model)  finite numbers, also in the padding
     mask     None, or bool (B, T); True = a real token
-    returns  (B, d_model)  of a sequence without a real token: zeros
+    returns  (B, d_model)  zeros for a sequence without a real token
 
     Refuses a mask that is not bool.
 
@@ -35,7 +35,7 @@ def mean_pooling(x, mask=None):
 
 
 def attention_pooling(x, query, mask=None):
-    """Make one vector of each sequence: attention with a single query.
+    """Turn each sequence into one vector: attention with a single query.
 
     x        (..., T, d_model)  keys and values
     query    (d_model,)         the same for all sequences; usually learned
@@ -58,7 +58,7 @@ def attention_pooling(x, query, mask=None):
 
 
 class HierarchicalAttention(nn.Module):
-    """Make one vector of a document: words to sentences, sentences to the document.
+    """Turn a document into one vector: words to sentences, sentences to the document.
 
     d_model  length of the vectors
 
@@ -99,7 +99,7 @@ class HierarchicalAttention(nn.Module):
 
 
 class EncoderClassifier(nn.Module):
-    """An encoder-only Transformer: what comes out at an extra first token decides the class.
+    """An encoder-only Transformer: an extra first token collects what decides the class.
 
     n_classes   how many classes there are
     max_length  the longest sequence, without the extra token
@@ -155,14 +155,14 @@ def mask_tokens(tokens, noise, share, mask_id):
 
     tokens   (B, T)  int64  ids, filled up with PAD
     noise    (B, T)  random numbers from [0, 1): a real token is hidden where its own is below share
-    share    from 0 to 1, of the tokens that are hidden on average
-    mask_id  the id that stands where a token is hidden
+    share    share of the tokens that are hidden on average, from 0 to 1
+    mask_id  the id that replaces a hidden token, and that no text holds
     returns  a pair of (B, T), int64: what the encoder reads; and what it should guess, the true id
              where a token is hidden, and IGNORED, which F.cross_entropy leaves out, elsewhere
 
     Refuses a share that is not from 0 to 1.
-    Source: Devlin et al. (2019), section 3.1, where some of the tokens that are to be guessed stay
-    as they are, or become others.
+    Source: Devlin et al. (2019), section 3.1, without the tokens that stay as they are or are
+    replaced by others.
 
     >>> mask_tokens(torch.tensor([[7, 5, 9]]), torch.tensor([[0.1, 0.9, 0.3]]), 0.3, mask_id=1)
     (tensor([[1, 5, 9]]), tensor([[   7, -100, -100]]))
@@ -174,7 +174,7 @@ def mask_tokens(tokens, noise, share, mask_id):
 
 
 def patchify(images, size):
-    """Cut images into square patches, and make one vector of each.
+    """Cut images into square patches, and turn each into a vector.
 
     images   (B, C, height, width)
     size     the side of a patch, P
@@ -205,17 +205,10 @@ class VisionTransformer(nn.Module):
     image_size  (height, width)
     patch_size  side of a patch, P
     channels    1 for grey, 3 for colours
-    n_classes   how many classes there are
+    others      further arguments of `EncoderClassifier`, by name
 
-    `d_model` and the further arguments, by name, are those of `EncoderClassifier`. The parts are
-    `embedding`, a linear layer from the numbers of a patch to d_model features, and `classifier`,
-    an EncoderClassifier.
     Raises ValueError for a size below 1.
     Source: Dosovitskiy et al. (2021), figure 1.
-
-    >>> sizes = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 1}
-    >>> VisionTransformer((4, 6), 2, 3, 10, **sizes)(torch.zeros(5, 3, 4, 6)).shape
-    torch.Size([5, 10])
     """
 
     def __init__(self, image_size, patch_size, channels, n_classes, d_model, **others):
@@ -256,25 +249,6 @@ def blank_each_patch(images, size):
             copy[:, :, top : top + size, left : left + size] = 0
             copies.append(copy)
     return torch.stack(copies, dim=1)  # (B, N, C, height, width)
-
-
-@torch.no_grad()
-def occlusion_map(model, images, labels, size):
-    """Tell how much the probability of the right class drops without each patch.
-
-    model    from images (B, C, height, width) to scores (B, n_classes), in evaluation
-    labels   (B,)  int64
-    size     the side of a patch
-    returns  (B, N)  negative where the model is surer without the patch
-
-    Raises ValueError for a size below 1.
-    """
-    copies = blank_each_patch(images, size)  # (B, N, C, height, width)
-    B, N = copies.shape[:2]
-    whole = model(images).softmax(dim=-1)  # (B, n_classes)
-    without = model(copies.flatten(0, 1)).softmax(dim=-1).unflatten(0, (B, N))
-    right = labels[:, None, None].expand(B, N, 1)
-    return whole.gather(1, labels[:, None]) - without.gather(2, right).squeeze(-1)
 
 
 # Inputs on which a wrong answer shows

@@ -7,30 +7,10 @@ from torch.nn import functional as F
 from attention.multi_head_attention import MultiHeadAttention
 from attention.provided import demand
 from attention.provided.data.tokens import PAD
+from attention.provided.measuring.other_weights import TOLERANCE, null_space
 from attention.provided.models.attention_weights import watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import Encoder, Transformer, Translator, masks_from_tokens
-
-TOLERANCE = 1e-5  # singular values below this share of the largest one count as 0
-
-
-def role_scores(weights, role):
-    """Tell how much of its weight each head puts where a role would look.
-
-    weights  (B, H, T_q, T_k)
-    role     bool (B, T_q, T_k)  True = a head with this role would look there
-    returns  (H,)  mean over all queries for which the role has a key at all
-
-    Raises ValueError for a role that is not bool.
-
-    >>> previous = torch.tensor([[[False, False], [True, False]]])
-    >>> role_scores(torch.tensor([[[[1.0, 0.0], [0.7, 0.3]]]]), previous)
-    tensor([0.7000])
-    """
-    demand.masks(role=role)
-    asked = role.any(dim=-1)  # (B, T_q)
-    looked = (weights * role.unsqueeze(1)).sum(dim=-1)  # (B, H, T_q)
-    return looked.sum(dim=(0, 2)) / asked.sum()
 
 
 class Explained(nn.Module):
@@ -44,13 +24,10 @@ class Explained(nn.Module):
         self.model = model if isinstance(model, nn.Module) else Transformer(**model)
 
     def log_p(self, source, target, source_mask=None):
-        """Return the log-probability of each target token, given the true tokens before it.
+        """Return the log-probability of each target token, given the true ones before: (B, T_q).
 
         source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
-        source_mask     bool (B, 1, T_k), True = may be looked at, in all layers; None: all but PAD
-        returns         (B, T_q)
-
-        Raises ValueError for a mask that is not bool.
+        source_mask     bool (B, 1, T_k), True = may be looked at; None: all but PAD
         """
         demand.masks(source_mask=source_mask)
         real, target_mask = masks_from_tokens(source, shift_right(target))
@@ -59,11 +36,7 @@ class Explained(nn.Module):
         return logits.log_softmax(dim=-1).gather(2, target.unsqueeze(2)).squeeze(2)
 
     def gates(self, B):
-        """Return gates of 1 for `watch_attention`: {name of an attention: (B, H)}.
-
-        There is one per sentence and head, and each of them wants a gradient.
-        Raises ValueError for a B below 0.
-        """
+        """Return gates of 1 that want gradients, for `watch_attention`: {attention: (B, H)}."""
         demand.counts(0, B=B)
         return {
             name: part.W_o.weight.new_ones(B, part.n_heads).requires_grad_()
@@ -73,7 +46,7 @@ class Explained(nn.Module):
 
 
 class LeaveOneOut(Explained):
-    """Say of each source token how much worse the model does without it."""
+    """Tell how much worse the model does without each source token."""
 
     @torch.no_grad()
     def forward(self, source, target):
@@ -81,8 +54,8 @@ class LeaveOneOut(Explained):
 
         source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
         returns         (B, T_q, T_k)  entry (t, j): log-probability of target token t, less what it
-                        is when source token j may not be looked at. The columns of padding are
-                        0. The rows of padding are not checked
+                        is when source token j is hidden. The columns of padding are 0; the
+                        rows of padding are not checked
         """
         # exercise: about 6 lines
         seen, _ = masks_from_tokens(source, target)  # (B, 1, T_k)
@@ -96,7 +69,7 @@ class LeaveOneOut(Explained):
 
 
 class ActivationPatching(Explained):
-    """Say what is written if some of the encoder's vectors come from another sentence."""
+    """Tell what is written if some of the encoder's vectors come from another sentence."""
 
     @torch.no_grad()
     def forward(self, source, target, other, places):
@@ -143,20 +116,6 @@ def null_space_dimension(values, tolerance=TOLERANCE):
     return values.shape[-2] - torch.linalg.matrix_rank(both, rtol=tolerance)
 
 
-def null_space(values, tolerance=TOLERANCE):
-    """Return the space that `null_space_dimension` counts: orthonormal columns, (T, dimension).
-
-    values  (T, d)
-
-    Raises ValueError for a tolerance that is not from 0 to 1.
-    """
-    demand.within(0, 1, tolerance=tolerance)
-    both = torch.cat([values, torch.ones_like(values[:, :1])], dim=1)  # (T, d + 1)
-    columns, strength, _ = torch.linalg.svd(both, full_matrices=True)  # (T, T), largest first
-    rank = int((strength > tolerance * strength[0]).sum())
-    return columns[:, rank:]
-
-
 def perturb_attention(weights, values, direction):
     """Change weights as far as they go in one direction, and leave the output as it is.
 
@@ -184,36 +143,16 @@ def perturb_attention(weights, values, direction):
     return weights + step * change
 
 
-def effective_attention(weights, values, tolerance=TOLERANCE):
-    """Take from the weights what the values make nothing of.
-
-    weights    (..., T_q, T)
-    values     (..., T, d)
-    tolerance  a singular value of `values` below this share of the largest one counts as 0
-    returns    (..., T_q, T)  the shortest rows with the same output: the weights, projected to the
-                              space that the columns of `values` span. Rows need not sum to 1, and
-                              entries may be negative
-    Refuses a tolerance that is not from 0 to 1.
-    Source: Brunner et al. (2020), section 3.
-
-    >>> effective_attention(torch.tensor([[0.9, 0.1]]), torch.tensor([[2.0], [2.0]]))
-    tensor([[0.5000, 0.5000]])
-    """
-    demand.within(0, 1, tolerance=tolerance)
-    context = weights @ values  # (..., T_q, d)
-    return context @ torch.linalg.pinv(values, rtol=tolerance)  # (..., T_q, T)
-
-
 def token_identifiability(hidden, inputs, mask, cosine=True):
-    """Tell which hidden vectors are still nearest to the token that they began as.
+    """Tell which hidden vectors are still nearest to the token they started from.
 
     hidden   (B, T, d_model)  vectors of some layer
     inputs   (B, T, d_model)  the vectors that went into the model
     mask     bool (B, T)      True = a real token
     cosine   True: near is a small angle; False: a small Euclidean distance
     returns  bool (B, T)  True where, among the real inputs of its sentence, the nearest is the one
-                          at the same position; False in the padding. Where another is exactly as
-                          near, either may come out
+                          at the same position; False in the padding. On a tie, either answer is
+                          right
     Refuses a mask that is not bool.
     Source: Brunner et al. (2020), section 4.
 
@@ -232,7 +171,7 @@ def token_identifiability(hidden, inputs, mask, cosine=True):
 
 
 class HiddenTokenAttribution(nn.Module):
-    """Say how much of each input token is in each vector that an encoder returns.
+    """Tell how much of each input token is in each vector that an encoder returns.
 
     encoder  a module from (B, T, d_model) to the same, or a dict of the arguments of an `Encoder`
 
@@ -247,10 +186,10 @@ class HiddenTokenAttribution(nn.Module):
         """Compare the sizes of derivatives.
 
         x        (B, T, d_model)  sentences without padding
-        returns  (B, T, T)  entry (i, j): how large the derivative of the hidden vector i by the
-                            input vector j is, divided by the sum over all j; how large the
-                            (d_model, d_model) numbers of a derivative are is the root of the sum
-                            of their squares
+        returns  (B, T, T)  entry (i, j): the size of the derivative of hidden vector i with respect
+                            to input vector j, divided by the sum over all j. The size of the
+                            (d_model, d_model) numbers of a derivative is the root of the sum of
+                            their squares
         """
         # exercise: about 7 lines
         x = x.detach().requires_grad_()
@@ -266,15 +205,16 @@ class HiddenTokenAttribution(nn.Module):
 
 
 class HeadImportance(Explained):
-    """Say how much the loss would notice a small change of each head's gate."""
+    """Tell how strongly the loss reacts to a small change of each head's gate."""
 
     def forward(self, source, target):
-        """Differentiate the loss by gates of 1.
+        """Differentiate the loss with respect to gates of 1.
 
         source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
-        returns         {name of an attention: (H,)}  mean over the sentences of how large, without
-                        its sign, the derivative of a sentence's loss by the gate of a head is; the
-                        loss of a sentence is the sum of -log p over its real tokens
+        returns         {name of an attention: (H,)}  for each head, the mean over the sentences of
+                        the size, without its sign, of the derivative of the sentence's loss with
+                        respect to the head's gate. The loss of a sentence is the sum of -log p over
+                        its real tokens
         Source: Michel et al. (2019), equation 2.
         """
         gates = self.gates(len(source))  # {name: (B, H)}, as head_masks of `watch_attention`

@@ -96,15 +96,15 @@ def bigbird_mask(n_blocks, block_size, n_random, seed):
     """Combine neighbouring, global and random blocks of positions.
 
     n_blocks    how many blocks the sequence has; T = n_blocks · block_size
-    n_random    how many random blocks each block sees on top of the others, as far as there are any
+    n_random    how many random blocks each block sees besides these, as far as there are any
     seed        the same seed gives the same mask
     returns     (T, T)  bool
 
     A block sees itself and the block on each side. The first and the last block are global: they
-    see all blocks and are seen by all. Each block also sees those `n_random` blocks, out of the
-    ones that it does not see yet, that have the largest numbers in its row of the lottery.
+    see all blocks and are seen by all. Of the blocks that a block does not see yet, it also sees
+    the `n_random` that have the largest numbers in its row of the lottery.
 
-    Refuses blocks, or sizes of them, below 1, and more random blocks than there are blocks.
+    Refuses n_blocks or block_size below 1, and more random blocks than there are blocks.
     Source: Zaheer et al. (2020), figure 1.
     """
     demand.counts(n_blocks=n_blocks, block_size=block_size)
@@ -167,7 +167,7 @@ def masked_attention(q, k, v, mask=None, return_weights=False):
     if mask is None:
         weights = torch.softmax(scores, dim=-1)
     else:
-        # A row of -inf would become NaN. It keeps its scores, and its weights are erased below.
+        # A row of -inf would become NaN. It keeps its scores; its weights are erased below.
         hidden = ~mask & mask.any(dim=-1, keepdim=True)
         weights = torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1)
         weights = weights.masked_fill(~mask, 0.0)
@@ -176,7 +176,7 @@ def masked_attention(q, k, v, mask=None, return_weights=False):
 
 
 def suspect(name, x):
-    """Run one of seven self-attention layers, "A" to "G". All are meant to be causal.
+    """Run one of seven self-attention layers, "A" to "G", all meant to be causal.
 
     x        (T, d)
     returns  (T, d)
@@ -218,14 +218,14 @@ def leaks(name, x, t):
 
 
 def sliding_window_attention(q, k, v, window):
-    """Attention with a local mask that never makes a (T, T) matrix.
+    """Compute attention with a local mask, without ever making a (T, T) matrix.
 
     q, k     (..., T, d_k)
     v        (..., T, d_v)
     window   neighbours on each side, as in `local_mask`
     returns  (..., T, d_v)
 
-    The scores take T · (2 window + 1) numbers: column c of row i is for position i + c - window.
+    The scores are T · (2 window + 1) numbers: column c of row i is for position i + c - window.
     Refuses a window below 0.
     """
     demand.counts(0, window=window)

@@ -133,7 +133,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def head_updates(heads, W_o):
-    """Tell what each head adds to the output of multi-head attention.
+    """Compute what each head adds to the output of multi-head attention.
 
     heads    (B, H, T, d_head)      the heads' contexts, before they are merged
     W_o      (H · d_head, d_model)  the last projection: the first d_head rows belong to head 0,
@@ -153,11 +153,11 @@ def head_updates(heads, W_o):
 
 
 def captured_variance(matrix):
-    """Tell how much of a matrix its strongest directions make up.
+    """Compute how much of a matrix its strongest directions make up.
 
     matrix   (..., m, n)
-    returns  (..., min(m, n))  entry i: share, from 0 to 1, of the sum of all squared singular
-                               values that the i + 1 largest have, as precise as the matrix
+    returns  (..., min(m, n))  entry i: share, from 0 to 1, that the i + 1 largest singular values
+                               have in the sum of all their squares; of the matrix's dtype
 
     >>> captured_variance(torch.diag(torch.tensor([1.0, 3.0, 0.0])))
     tensor([0.9000, 1.0000, 1.0000])

@@ -124,7 +124,7 @@ def rnn_multiplications(T, d):
 
 
 def layer_costs(kind, T, d, width):
-    """Count what a layer multiplies, how often it must wait, and how far apart its ends are.
+    """Count what a layer multiplies, how often it must wait, and how long its longest path is.
 
     kind     "recurrent", "convolution" or "self-attention"
     T        length of the sequence, at least 2; each position has d numbers before and after

@@ -71,7 +71,7 @@ def score_costs(kind, T_q, T_k, d, r):
     returns   (parameters, multiplications), two integers
 
     Each query and each key is projected once; "bilinear" projects the queries. A division counts
-    like a multiplication, an addition or a tanh does not.
+    as a multiplication; an addition or a tanh does not count.
     Refuses numbers below 0.
 
     >>> score_costs("dot", 5, 7, 4, 0)
@@ -158,7 +158,7 @@ def hard_attention(weights, values, uniform):
 
     weights  (T_q, T_k)  every row sums to 1
     values   (T_k, d_v)
-    uniform  (T_q,)      random numbers from 0 to 1, one per query: all the chance there is
+    uniform  (T_q,)      random numbers from 0 to 1, one per query: the only source of chance
     returns  (T_q, d_v)  the value of the first key at which the sum of the weights so far is
                          larger than the random number; of the last key, if rounding leaves none
 

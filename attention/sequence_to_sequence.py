@@ -11,7 +11,7 @@ from attention.provided.data.tokens import BOS, EOS, PAD
 
 
 def gru_step(x, h, W_x, W_h, b_x, b_h):
-    """Take one step of a gated recurrent unit: from the state h to the next, having read x.
+    """Take one step of a gated recurrent unit: read x, and go from the state h to the next.
 
     x         (B, d_x)      the input of this step
     h         (B, d)        the state before it
@@ -152,7 +152,7 @@ def greedy_decode(state, context, weights, max_length):
                 of steps until all rows have ended, at most `max_length`
 
     The first token read is BOS. Afterwards each step reads what the step before has written.
-    Refuses a max_length below 1, and a batch of no sentence.
+    Refuses a max_length below 1, and an empty batch.
     """
     demand.counts(B=len(state), max_length=max_length)
     tokens = torch.full((state.shape[0],), BOS, device=state.device)  # (B,)

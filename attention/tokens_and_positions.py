@@ -1,227 +1,23 @@
-"""Lesson 08: from a text to the rows of X, and where in the text each row stands.
+"""Lesson 08: the rows of X, and the tokens that they stand for.
 
-Byte-level BPE (Sennrich, Haddow and Birch 2016; on bytes: Radford et al. 2019). A token is an id.
-Ids 0 to 255 are the bytes. Merge number r joins a pair of ids (left, right) to the id 256 + r, so
+First what stands in a row: a token's vector, and its position. Then how a text is cut into tokens:
+byte-level BPE (Sennrich, Haddow and Birch 2016; on bytes: Radford et al. 2019). A token is an id.
+Ids 0 to 255 are the bytes. Merge number r joins a pair of ids (left, right) into the id 256 + r, so
 a list of pairs is a whole tokeniser. Texts are cut into words first, and no token crosses a cut.
 """
 
-import heapq
-import inspect
 import math
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import pairwise
 
 import torch
 from torch import nn
 
 from attention.provided import demand
-
-# Letters, digits, or other signs, each with one space before if there is one; then spaces.
-WORD = re.compile(r" ?[^\W\d]+| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+")
-
-
-def split_words(text):
-    """Cut a text into words: letters, digits or other signs, with the space before them.
-
-    text     str
-    returns  list of str that give the text again when joined
-
-    Several spaces are one word; the last one goes to what follows.
-    Raises ValueError for a lone surrogate: it is half a character and has no bytes.
-
-    >>> split_words("It's 12 o'clock,  or not?")
-    ['It', "'", 's', ' 12', ' o', "'", 'clock', ',', ' ', ' or', ' not', '?']
-    """
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"text[{error.start}] = {text[error.start]!r} is a lone surrogate, half of a character"
-        ) from None
-    return WORD.findall(text)
-
-
-def count_words(texts):
-    """Collect the words of many texts, as bytes, and count them.
-
-    texts    an iterable of str
-    returns  words, a list of lists of bytes (0 to 255); counts, a list of int: how often each is
-
-    >>> count_words(["to be", "not to be"])
-    ([[116, 111], [32, 98, 101], [110, 111, 116], [32, 116, 111]], [1, 2, 1, 1])
-    """
-    found = Counter(word for text in texts for word in split_words(text))
-    return [list(word.encode("utf-8")) for word in found], list(found.values())
-
-
-def count_pairs(words, counts):
-    """Count the pairs of neighbouring tokens.
-
-    words    list of lists of ids
-    counts   list of int: how often each word occurs
-    returns  list of ((left, right), count): most frequent first, and the smaller pair first where
-             counts are equal; (3, 9) is smaller than (4, 1)
-
-    Every place counts where the two stand side by side, so [7, 7, 7] holds the pair (7, 7) twice.
-
-    >>> count_pairs([[1, 2, 3], [2, 3]], counts=[1, 5])
-    [((2, 3), 6), ((1, 2), 1)]
-    """
-    # exercise: about 5 lines
-    totals = Counter()
-    for word, count in zip(words, counts, strict=True):
-        for pair in pairwise(word):
-            totals[pair] += count
-    return sorted(totals.items(), key=lambda item: (-item[1], item[0]))
-
-
-def merge_pair(ids, pair, new_id):
-    """Replace a pair wherever it stands, from left to right.
-
-    ids      list of ids
-    pair     (left, right)
-    new_id   the id to put in the place of both
-    returns  a new list; what was merged cannot be merged once more, so (7, 7) in [7, 7, 7] is
-             replaced once
-
-    >>> merge_pair([7, 8, 7, 7, 8], (7, 8), 300)
-    [300, 7, 300]
-    """
-    # exercise: about 9 lines
-    merged, place = [], 0
-    while place < len(ids):
-        if tuple(ids[place : place + 2]) == tuple(pair):
-            merged.append(new_id)
-            place += 2
-        else:
-            merged.append(ids[place])
-            place += 1
-    return merged
-
-
-class PairIndex:
-    """Knows how often each pair occurs in a collection of words, and where.
-
-    words   list of lists of ids; .words is a copy of it that may be changed
-    counts  list of int: how often each word occurs
-    """
-
-    def __init__(self, words, counts):
-        self.words, self.counts = [list(word) for word in words], list(counts)
-        self.totals, self.places = Counter(), defaultdict(set)
-        self.queue, self.queued, self.grown = [], Counter(), set()
-        for place in range(len(self.words)):
-            self.add(place)
-
-    def add(self, place):
-        """Count the pairs of self.words[place]."""
-        for pair in pairwise(self.words[place]):
-            self.totals[pair] += self.counts[place]
-            self.places[pair].add(place)
-            self.grown.add(pair)
-
-    def remove(self, place):
-        """Take the pairs of self.words[place] out of the totals."""
-        for pair in pairwise(self.words[place]):
-            self.totals[pair] -= self.counts[place]
-
-    def where(self, pair):
-        """Return the places of all words that hold the pair (and a few that did, earlier)."""
-        return sorted(self.places[pair])
-
-    def most_frequent(self):
-        """Return the pair with the largest total, the smallest of these on a tie; None if none."""
-        for pair in self.grown:
-            self._queue(pair)
-        self.grown.clear()
-        while self.queue:
-            total, pair = -self.queue[0][0], self.queue[0][1]
-            if total == self.totals[pair]:
-                return pair
-            heapq.heappop(self.queue)  # it has become rarer since: queue it anew
-            self.queued[pair] = 0
-            self._queue(pair)
-        return None
-
-    def _queue(self, pair):
-        """Put the pair into the heap, unless it stands there with a total as large or larger."""
-        if self.totals[pair] > self.queued[pair]:
-            self.queued[pair] = self.totals[pair]
-            heapq.heappush(self.queue, (-self.totals[pair], pair))
-
-
-def train_bpe(words, counts, n_merges):
-    """Learn the merges of a byte-level BPE.
-
-    words     list of lists of bytes
-    counts    list of int: how often each word occurs
-    n_merges  how many merges to learn; fewer if no pair is left before
-    returns   list of pairs in the order in which they are merged; number r makes the id 256 + r
-
-    Each step merges the pair that is most frequent at that time; on a tie, the smallest pair.
-    The direct way counts all pairs anew for every merge. Here only the words that hold the merged
-    pair are counted anew. Source: Sennrich, Haddow and Birch (2016), algorithm 1.
-    Refuses a number of merges below 0.
-
-    >>> train_bpe([[3, 4, 5], [4, 5]], counts=[1, 1], n_merges=9)
-    [(4, 5), (3, 256)]
-    """
-    demand.counts(0, n_merges=n_merges)
-    index, merges = PairIndex(words, counts), []
-    # exercise: about 9 lines
-    while len(merges) < n_merges and (pair := index.most_frequent()):
-        for place in index.where(pair):
-            word = index.words[place]
-            index.remove(place)
-            while pair in (pairs := list(pairwise(word))):
-                start = pairs.index(pair)
-                word[start : start + 2] = [256 + len(merges)]
-            index.add(place)
-        merges.append(pair)
-    return merges
-
-
-def bpe_encode(text, merges):
-    """Turn a text into ids, by the merges in the order in which they were learned.
-
-    text     str
-    merges   list of pairs, from `train_bpe`
-    returns  list of ids
-
-    Within each word, the pair that was learned first is merged first. No merge crosses the words
-    of `split_words`, which refuses lone surrogates with a ValueError.
-
-    >>> bpe_encode("aab ab", [(97, 98), (32, 256)])
-    [97, 256, 257]
-    """
-    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
-    ids = []
-    # exercise: about 7 lines
-    for piece in split_words(text):
-        word = list(piece.encode("utf-8"))
-        while found := [(ranks[pair], i) for i, pair in enumerate(pairwise(word)) if pair in ranks]:
-            rank, i = min(found)
-            word[i : i + 2] = [256 + rank]
-        ids += word
-    return ids
-
-
-def bpe_decode(ids, merges):
-    """Turn ids back into a text.
-
-    ids      list of ids below 256 + len(merges)
-    merges   list of pairs, from `train_bpe`
-    returns  str; bytes that are not UTF-8, as in half a character, become U+FFFD
-
-    >>> bpe_decode([97, 256, 257], [(97, 98), (32, 256)])
-    'aab ab'
-    """
-    # exercise: about 4 lines
-    tokens = [bytes([byte]) for byte in range(256)]
-    for left, right in merges:
-        tokens.append(tokens[left] + tokens[right])
-    return b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
+from attention.provided.data.words import WORD as WORD
+from attention.provided.data.words import PairIndex, split_words
+from attention.provided.data.words import count_words as count_words
+from attention.provided.data.words import docstrings as docstrings
 
 
 def embed(ids, table):
@@ -304,7 +100,7 @@ def rotary(x, positions):
                                  from the first axis towards the second; of x's dtype
 
     The angles are computed in the positions' dtype: bfloat16 cannot count beyond 256.
-    The dot product of a query and a key turned so depends on the difference of their positions.
+    So the dot product of a query and a key depends on the difference of their positions.
     Source: Su et al. (2021), RoFormer, section 3.2.
 
     >>> rotary(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([0.0, math.pi / 2])).round()
@@ -321,18 +117,122 @@ def rotary(x, positions):
     return turned.flatten(start_dim=-2).to(x.dtype)  # (..., T, d_head)
 
 
-def docstrings(*modules):
-    """Collect the docstrings of the functions and classes that modules offer, each once.
+def count_pairs(words, counts):
+    """Count the pairs of neighbouring tokens.
 
-    >>> import math
-    >>> docstrings(math)[0].splitlines()[0]
-    'Return the arc cosine (measured in radians) of x.'
+    words    list of lists of ids
+    counts   list of int: how often each word occurs
+    returns  list of ((left, right), count): most frequent first, and the smaller pair first where
+             counts are equal; (3, 9) is smaller than (4, 1)
+
+    Every place counts where the two stand side by side: [7, 7, 7] holds the pair (7, 7) twice.
+
+    >>> count_pairs([[1, 2, 3], [2, 3]], counts=[1, 5])
+    [((2, 3), 6), ((1, 2), 1)]
     """
-    offered = [
-        vars(module)[name] for module in modules for name in sorted(vars(module)) if name[0] != "_"
-    ]
-    texts = [inspect.getdoc(value) for value in offered if callable(value)]
-    return list(dict.fromkeys(text for text in texts if text))
+    # exercise: about 5 lines
+    totals = Counter()
+    for word, count in zip(words, counts, strict=True):
+        for pair in pairwise(word):
+            totals[pair] += count
+    return sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+
+
+def merge_pair(ids, pair, new_id):
+    """Replace a pair wherever it stands, from left to right.
+
+    ids      list of ids
+    pair     (left, right)
+    new_id   the id to put in the place of both
+    returns  a new list; what was merged cannot be merged once more: (7, 7) in [7, 7, 7] is
+             replaced once
+
+    >>> merge_pair([7, 8, 7, 7, 8], (7, 8), 300)
+    [300, 7, 300]
+    """
+    # exercise: about 9 lines
+    merged, place = [], 0
+    while place < len(ids):
+        if tuple(ids[place : place + 2]) == tuple(pair):
+            merged.append(new_id)
+            place += 2
+        else:
+            merged.append(ids[place])
+            place += 1
+    return merged
+
+
+def train_bpe(words, counts, n_merges):
+    """Learn the merges of a byte-level BPE.
+
+    words     list of lists of bytes
+    counts    list of int: how often each word occurs
+    n_merges  how many merges to learn; fewer if no pair is left before
+    returns   list of pairs in the order in which they are merged; number r makes the id 256 + r
+
+    Each step merges the pair that is most frequent at that time; on a tie, the smallest pair.
+    The direct way counts all pairs anew for every merge. Here only the words that hold the merged
+    pair are counted anew. Source: Sennrich, Haddow and Birch (2016), algorithm 1.
+    Refuses a number of merges below 0.
+
+    >>> train_bpe([[3, 4, 5], [4, 5]], counts=[1, 1], n_merges=9)
+    [(4, 5), (3, 256)]
+    """
+    demand.counts(0, n_merges=n_merges)
+    index, merges = PairIndex(words, counts), []
+    # exercise: about 9 lines
+    while len(merges) < n_merges and (pair := index.most_frequent()):
+        for place in index.where(pair):
+            word = index.words[place]
+            index.remove(place)
+            while pair in (pairs := list(pairwise(word))):
+                start = pairs.index(pair)
+                word[start : start + 2] = [256 + len(merges)]
+            index.add(place)
+        merges.append(pair)
+    return merges
+
+
+def bpe_encode(text, merges):
+    """Turn a text into ids, by the merges in the order in which they were learned.
+
+    text     str
+    merges   list of pairs, from `train_bpe`
+    returns  list of ids
+
+    Within each word, the pair that was learned first is merged first. No merge crosses the words
+    of `split_words`, which refuses lone surrogates with a ValueError.
+
+    >>> bpe_encode("aab ab", [(97, 98), (32, 256)])
+    [97, 256, 257]
+    """
+    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
+    ids = []
+    # exercise: about 7 lines
+    for piece in split_words(text):
+        word = list(piece.encode("utf-8"))
+        while found := [(ranks[pair], i) for i, pair in enumerate(pairwise(word)) if pair in ranks]:
+            rank, i = min(found)
+            word[i : i + 2] = [256 + rank]
+        ids += word
+    return ids
+
+
+def bpe_decode(ids, merges):
+    """Turn ids back into a text.
+
+    ids      list of ids below 256 + len(merges)
+    merges   list of pairs, from `train_bpe`
+    returns  str; bytes that are not UTF-8, as in half a character, become U+FFFD
+
+    >>> bpe_decode([97, 256, 257], [(97, 98), (32, 256)])
+    'aab ab'
+    """
+    # exercise: about 4 lines
+    tokens = [bytes([byte]) for byte in range(256)]
+    for left, right in merges:
+        tokens.append(tokens[left] + tokens[right])
+    return b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
 
 
 # Inputs on which a wrong answer shows

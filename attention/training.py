@@ -23,7 +23,7 @@ def noam_learning_rate(step, d_model, warmup_steps, factor=1.0):
     factor        multiplies every rate
     returns       a float
 
-    Raises ValueError for a step or a warm-up below 1: PyTorch's LambdaLR, for one, counts from 0.
+    Raises ValueError for a step or a warm-up below 1. (PyTorch's LambdaLR counts from 0.)
     Refuses a d_model below 1 and a factor below 0.
     Source: Vaswani et al. (2017), equation 3.
 
@@ -61,7 +61,7 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
     if smoothing > 0:  # 0 times an infinite mean is NaN
         loss = (1 - smoothing) * loss - smoothing * log_p.mean(dim=-1)
     real = target != PAD
-    # Selected, for 0 times an infinite loss is NaN, too. So would 0 / 0 be.
+    # Selected, since 0 times an infinite loss is NaN. So is 0 / 0.
     return loss[real].sum() / real.sum().clamp(min=1)
 
 
@@ -121,9 +121,9 @@ def clip_gradients(gradients, max_norm, loss_scale=1.0):
 
     gradients   list of tensors of any shapes: those of a loss that was multiplied by loss_scale
     max_norm    the largest norm that all of them, seen as one long vector, may have
-    loss_scale  see above; float16 needs it, lest small gradients become 0
-    returns     list of new tensors, shaped like the gradients; of float16, in float32: there small
-                gradients, divided by the scale again, do not become 0
+    loss_scale  what the loss was multiplied by, so that small gradients do not become 0 in float16
+    returns     list of new tensors, shaped like the gradients; float32 for those of float16, where
+                small ones, divided by the scale, would become 0 after all
 
     Refuses an empty list, and a norm or a scale that is not above 0.
     Source: Pascanu, Mikolov and Bengio (2013), algorithm 1.
@@ -133,7 +133,7 @@ def clip_gradients(gradients, max_norm, loss_scale=1.0):
     """
     demand.positive(max_norm=max_norm, loss_scale=loss_scale)
     demand.counts(gradients=len(gradients))
-    # What the scale has saved, float16 would lose again.
+    # float16 would lose again what the scale has saved.
     gradients = [one.to(torch.promote_types(one.dtype, torch.float32)) for one in gradients]
     # exercise: about 4 lines
     gradients = [gradient / loss_scale for gradient in gradients]
@@ -154,7 +154,7 @@ def adamw_step(
     learning_rate, betas, eps, weight_decay  as in torch.optim.AdamW
     returns              (parameter, m, v), new tensors: all of it must be stored to resume
 
-    Raises ValueError for a step below 1: there the means have nothing to be corrected by.
+    Raises ValueError for a step below 1, where the corrections would divide by 0.
     Refuses a rate, eps or weight decay below 0, and betas that are not from 0 on and below 1.
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019), algorithm 2.
 
@@ -259,7 +259,7 @@ class Evaluation(ModelAndLoss):
         super().__init__(model, smoothing, dtype)
 
     def forward(self, batches):
-        """Return `mean_loss`, and leave the model in the mode, training or not, it was in."""
+        """Return `mean_loss`; then the model is in the mode that it was in, training or not."""
         was_training = self.model.training
         mean = self.mean_loss(batches)
         self.model.train(was_training)

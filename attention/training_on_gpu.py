@@ -11,11 +11,11 @@ def training_flops(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
 
     T_k, T_q         tokens of the source and of the target
     d_model, d_ff, n_layers, vocab_size  sizes of a Transformer, n_layers on each side
-    returns          an int: two operations for each product of two numbers (it is added up, too),
-                     once forward and twice backward
+    returns          an int: two operations for each product of two numbers, a multiplication and an
+                     addition; once forward and twice backward
 
-    Scores that a mask hides are computed, and count. Embeddings, norms, softmax and biases are left
-    out: they hardly count.
+    Scores that a mask hides are computed, and count. Embeddings, norms, softmax and biases take
+    little, and are left out.
     Refuses sizes below 1, and numbers of tokens below 0.
 
     >>> training_flops(T_k=1, T_q=1, d_model=1, d_ff=1, n_layers=1, vocab_size=1)
@@ -66,7 +66,7 @@ def loss_scaling(gradients, scale, good_steps=0, patience=2000):
     gradients   list of float16 tensors: those of scale · loss
     scale       a float
     good_steps  how many steps in a row have been taken with this scale
-    patience    after so many the scale is doubled
+    patience    after so many the scale is doubled, counting this one
     returns     three results: the gradients of the loss, a list of float32 tensors, or None if a
                 number in any of them is infinite or NaN, and the step must be skipped; the scale of
                 the next step; its good_steps

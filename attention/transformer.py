@@ -17,7 +17,7 @@ TIED = ("none", "target", "all")
 
 
 def masks_from_tokens(source, target):
-    """Say from the ids who may be looked at: nobody looks at PAD, and nobody into the future.
+    """Make both masks from the ids: nobody looks at PAD, and nobody into the future.
 
     source   (B, T_k)       ids, filled up with PAD
     target   (B, T_q)       ids that the decoder reads, filled up with PAD

@@ -151,9 +151,9 @@ class DecoderLayer(Sublayers):
         """Update every target position from its past, then from the source, then from itself.
 
         x            (B, T_q, d_model)  the target
-        memory       (B, T_k, d_model)  what the encoder made of the source; it is not normalised
+        memory       (B, T_k, d_model)  the encoder's output; it is not normalised here
         mask         None, or bool that broadcasts to (B, T_q, T_q): which target positions are
-                     real; that nobody sees the future is added here
+                     real; the causal mask is added here
         memory_mask  None, or bool that broadcasts to (B, T_q, T_k): which of the source are real
         returns      (B, T_q, d_model)
         """
@@ -203,7 +203,7 @@ def gradient_norms(x, weights, skip):
                           the mean of all squared numbers that leave the last layer
 
     >>> one = torch.ones(1, 1)
-    >>> gradient_norms(one, torch.zeros(2, 1, 1), skip=True)  # every layer hands the 1 on
+    >>> gradient_norms(one, torch.zeros(2, 1, 1), skip=True)  # every layer passes the 1 on
     tensor([2., 2.])
     """
     # exercise: about 8 lines

@@ -5,13 +5,16 @@ every question about it has an answer.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 CHECK = "check_"  # before the exercise's name in the grade_id of its check
 ANSWER = "answer"  # the tag of a text that only the solved notebook holds
 # In the text of a lesson's first cell: core minutes, and those of what is marked with a star.
 TIME = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
+# Names of functions and classes in the source of a cell.
+DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+MISSING = "its cell is missing"
 INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"  # how the grader treats a code cell
 
 
@@ -76,9 +79,25 @@ def run(cell: Mapping[str, Any]) -> str:
     return notes(cell, "autograder").get("run", "")
 
 
-def is_missing(cell: Mapping[str, Any]) -> bool:
-    """Whether the student deleted this cell of an assembled notebook."""
-    return bool(notes(cell, "autograder").get("missing"))
+def missing(cell: Mapping[str, Any]) -> str:
+    """Why an assembled notebook has no answer in this cell, or ''."""
+    return _words(cell, "autograder", "missing")
+
+
+def why_missing(name: str, kinds: Iterable[tuple[str, str]]) -> str:
+    """Why a notebook defines nothing of the name of an exercise, where no cell stops.
+
+    kinds  the grade_id and the type of each of its cells
+    """
+    types = [kind for one, kind in kinds if one == name]
+    if "code" in types:
+        return defines_another(name)
+    return "its cell is not a code cell: select it and press Y" if types else MISSING
+
+
+def defines_another(name: str) -> str:
+    """What is said of an exercise's cell that runs and does not define what it should."""
+    return f"its cell defines no {name}"
 
 
 def to_run(how: str, **more: object) -> dict[str, Any]:

@@ -15,12 +15,12 @@ import sys
 import warnings
 from collections.abc import Callable
 
-from autograder import ROOT, cell_metadata, lessons
+from autograder import ROOT, cell_metadata, lessons, notebook_kernel
 from autograder.checking.asking import recordings
 from autograder.checking.asking.right_answer import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
-from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.toolbox.failure import CheckFailed, imported, not_defined
 from autograder.checking.waiting_notice import SECONDS, somebody_waits, word_after
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.server import Limited
@@ -48,8 +48,11 @@ def preview(name: str, answer: object) -> None:
 
 def _check_or_raise(item: registry.Check, answer: object) -> float | None:
     in_notebook = "ipykernel" in sys.modules  # else it is the source, which imports its answers
+    if why := notebook_kernel.why_not_there(item.name, answer):
+        raise not_defined(item.name, why)
     failure = refuse_imported(item, answer) if in_notebook else None
     failure = failure or check_quietly(item, answer)
+    notebook_kernel.judged(item.name, failure is None or failure.is_careless)
     if failure is None:
         print(f"{item.name}: correct.")
         return None
@@ -77,15 +80,7 @@ def _points(item: registry.Check) -> float | None:
 def refuse_imported(item: registry.Check, answer: object) -> CheckFailed | None:
     """Return a CheckFailed if the answer was imported instead of written in the notebook."""
     module = getattr(answer, "__module__", "__main__")
-    if module == "__main__":
-        return None
-    failure = CheckFailed(
-        "this answer was not written in the notebook",
-        f"{item.name} from {module}",
-        "a definition in the exercise's own cell",
-    )
-    failure.exercise = item.name
-    return failure
+    return None if module == "__main__" else imported(item.name, module)
 
 
 def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
@@ -119,3 +114,6 @@ def _seed(item: registry.Check) -> int:
     kept = recordings.seeds(item) if reference(item) is None else []
     drawn = random.SystemRandom()
     return drawn.choice(kept) if kept else drawn.randrange(1, 10**6)
+
+
+notebook_kernel.start()

@@ -15,7 +15,7 @@ from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
 
-from autograder import cell_metadata
+from autograder import cell_metadata, validation
 
 # The grading reads this configuration, so what nbgrader is to call of it is named, not imported.
 GRADING = "autograder.grading"
@@ -98,9 +98,7 @@ def configure(c: Config, root: Path | str) -> Config:
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
     c.ExportApp.plugin_class = f"{GRADING}.classroom.formula_escaping.HarmlessCsv"
-    # `nbgrader validate` waits where the machine has much else to do: 30 s and 4 s are its own.
-    c.Execute.timeout = c.Execute.iopub_timeout = 300
-    c.Execute.startup_timeout = 600
+    validation.configure(c)
     _grade_in_sandbox(c)
     _hold_students_html(c)
     c.NbGraderAPI.timezone = "UTC"

@@ -21,13 +21,13 @@ from attention.encoders_and_vision import (
     VisionTransformer,
     blank_each_patch,
     mean_pooling,
-    occlusion_map,
     patchify,
 )
 from attention.experiments import encoders_and_vision as experiments
 from attention.experiments.encoders_and_vision import PATCH, SIZES, correlation
 from attention.provided.data import digits
 from attention.provided.files import ROOT
+from attention.provided.measuring.occlusion import occlusion_map
 from attention.provided.models.attention_weights import watch_attention
 
 RANDOM = 20  # how often a random patch is drawn for each image
@@ -110,8 +110,8 @@ def looked_at(model, data, seed):
     """Shares right with one patch blank, and correlations, of what marks out patches."""
     images, labels = data.test_images, data.test_labels
     attention, ink = cls_attention(model, images), patchify(images, PATCH).sum(dim=-1)
-    drop = occlusion_map(model, images, labels, PATCH)
     blanked, every = blank_each_patch(images, PATCH), torch.arange(len(images))
+    drop = occlusion_map(model, images, labels, blanked)
     draw = torch.Generator().manual_seed(seed)
     chance = [torch.randint(ink.shape[1], (len(ink),), generator=draw) for _ in range(RANDOM)]
     left = {

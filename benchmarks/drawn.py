@@ -2,7 +2,7 @@
 
 import random
 
-from attention.experiments import interpretability as measured
+from attention.provided.measuring.rank_agreement import bootstrap
 
 
 def sentences(pairs, corpus, count, seed=0):
@@ -12,4 +12,4 @@ def sentences(pairs, corpus, count, seed=0):
 
 def interval(numbers):
     """Mean and bounds, rounded for the file."""
-    return [round(number, 4) for number in measured.bootstrap(numbers)]
+    return [round(number, 4) for number in bootstrap(numbers)]

@@ -27,12 +27,10 @@ import torch
 from torch.nn import functional as F
 
 from attention.efficient_attention import (
-    causal_linear_attention,
     flash_attention,
     linear_attention,
     linear_attention_step,
     positive_features,
-    window_in_blocks,
 )
 from attention.experiments import efficient_attention as recall
 from attention.masked_attention import masked_attention
@@ -51,13 +49,13 @@ METHODS = {
     "dense": masked_attention,
     "tiles": lambda q, k, v: flash_attention(q, k, v, BLOCK)[0],
     "fused kernel": F.scaled_dot_product_attention,
-    "window": lambda q, k, v: window_in_blocks(q, k, v, WINDOW),
+    "window": lambda q, k, v: recall.window_in_blocks(q, k, v, WINDOW),
     "linear": linear_attention,
 }
 KINDS = {
     "dense": masked_attention,
     "linear": linear_attention,
-    "window": lambda q, k, v: window_in_blocks(q, k, v, REACH),
+    "window": lambda q, k, v: recall.window_in_blocks(q, k, v, REACH),
 }
 
 
@@ -142,7 +140,8 @@ def error_of(T, dtype, device="cpu"):
     for one in zip(q, k, v, strict=True):
         context, state, sums = linear_attention_step(*one, state, sums)
         contexts.append(context)
-    torch.testing.assert_close(torch.stack(contexts), causal_linear_attention(q, k, v))
+    blocks = recall.causal_linear_attention(positive_features, q, k, v)
+    torch.testing.assert_close(torch.stack(contexts), blocks)
     return float(f"{(torch.stack(contexts).cpu().double() - dense).abs().max().item():.2g}")
 
 

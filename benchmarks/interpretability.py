@@ -18,18 +18,20 @@ from pathlib import Path
 import numpy
 import torch
 
-from attention.experiments import interpretability
 from attention.experiments import interpretability as measured
 from attention.interpretability import (
     LeaveOneOut,
-    effective_attention,
     null_space_dimension,
     perturb_attention,
 )
 from attention.provided.data.tokens import PAD
 from attention.provided.files import ROOT
+from attention.provided.measuring import rank_agreement
+from attention.provided.measuring.other_weights import effective_attention, largest_change
+from attention.provided.models import rearranged_attention
 from attention.train import shipped
 from benchmarks.drawn import interval, sentences
+from benchmarks.explained import gradients, mean_attention, prefix_effects, right_letters
 from benchmarks.hidden_vectors import SEEDS, attribution, identifiability, probes
 from benchmarks.pruning import pruning
 
@@ -47,12 +49,12 @@ def explanation(model, corpus, count):
     batch = sentences(corpus.test, corpus, count)
     effects = LeaveOneOut(model)(batch.source, batch.target).abs()
     looks = measured.look(model, batch)
-    products, norms = measured.gradients(model, batch)
+    products, norms = gradients(model, batch)
     chance = torch.rand(effects.shape, generator=torch.Generator().manual_seed(0))
     says = {
-        "attention, all layers": measured.mean_attention(looks, "cross_attention"),
-        "attention, layer 0": measured.mean_attention(looks, "0.cross_attention"),
-        "attention, layer 1": measured.mean_attention(looks, "1.cross_attention"),
+        "attention, all layers": mean_attention(looks, "cross_attention"),
+        "attention, layer 0": mean_attention(looks, "0.cross_attention"),
+        "attention, layer 1": mean_attention(looks, "1.cross_attention"),
         "gradient · input": products,
         "length of the gradient": norms,
         "random numbers": chance,
@@ -61,7 +63,7 @@ def explanation(model, corpus, count):
         [keys] * rows
         for keys, rows in zip(lengths(batch.source), lengths(batch.target), strict=True)
     ]
-    taus = {name: measured.agreement(said, effects, counts) for name, said in says.items()}
+    taus = {name: rank_agreement.agreement(said, effects, counts) for name, said in says.items()}
     pairs = zip(taus["attention, all layers"], taus["gradient · input"], strict=True)
     return {name: interval(numbers) for name, numbers in taus.items()} | {
         "attention less gradient · input": interval([one - other for one, other in pairs])
@@ -73,16 +75,16 @@ def rearranged(model, corpus, count):
     pairs = random.Random(0).sample(corpus.test, min(count, len(corpus.test)))
     batch, found = corpus.batch(pairs), {}
     first, inside = (
-        interpretability.aligned_role(pairs, batch, is_first).any(-1) for is_first in (True, False)
+        measured.aligned_role(pairs, batch, is_first).any(-1) for is_first in (True, False)
     )
     which = {"letters": batch.target != PAD, "first letters": first, "letters inside": inside}
     for name, seeds in (("as they are", (0,)), ("shuffled", SEEDS), ("uniform", (0,))):
         for seed in seeds:
             if name == "as they are":
-                right = measured.right_letters(model, batch)
+                right = right_letters(model, batch)
             else:
-                with measured.rearranged(model, batch.source, name, seed):
-                    right = measured.right_letters(model, batch)
+                with rearranged_attention.rearranged(model, batch.source, name, seed):
+                    right = right_letters(model, batch)
             shares = {part: right[mask] for part, mask in which.items()}
             shares["whole numbers"] = right.all(dim=1)
             row = {part: round(share.double().mean().item(), 4) for part, share in shares.items()}
@@ -105,7 +107,7 @@ def null_space(model, corpus, count):
             for head in range(looks[name].weights.shape[1]):
                 weights = looks[name].weights[b, head, T - 1, :T]
                 values = looks[name].values[b, head, :T]
-                other = measured.largest_change(weights, values)
+                other = largest_change(weights, values)
                 change = [
                     perturb_attention(
                         weights, values, torch.randn(T, generator=random_directions).double()
@@ -141,7 +143,7 @@ def null_space(model, corpus, count):
 def prefixes(model, corpus, count):
     """τ of raw and effective weights on earlier letters with what happens without these."""
     batch = long_sentences(corpus, min(count, LONG))
-    effects = measured.prefix_effects(model, batch).abs()
+    effects = prefix_effects(model, batch).abs()
     looks = measured.look(model, batch)
     chosen = [looks[n] for n in looks if n.startswith("decoder") and "cross" not in n]
     raw = torch.stack([one.weights for one in chosen]).mean(dim=(0, 2))
@@ -152,7 +154,7 @@ def prefixes(model, corpus, count):
     # The own position is always seen: the keys are those before it, t of them.
     T = batch.target.shape[1]
     counts = [[t if FROM <= t + 1 <= n else 0 for t in range(T)] for n in lengths(batch.target)]
-    taus = {name: measured.agreement(said, effects, counts) for name, said in says.items()}
+    taus = {name: rank_agreement.agreement(said, effects, counts) for name, said in says.items()}
     there = torch.zeros_like(raw, dtype=torch.bool)  # (B, T_q, T_k)
     for b, row in enumerate(counts):
         for t, n in enumerate(row):

@@ -5,9 +5,9 @@ A part of `benchmarks.interpretability`.
 
 import random
 
-from attention.experiments import interpretability as measured
 from attention.interpretability import HeadImportance
 from benchmarks.drawn import sentences
+from benchmarks.explained import exact_without
 
 CHOSEN, PRUNED = 200, 500  # sentences that heads are chosen by, and that are tested
 
@@ -59,7 +59,7 @@ def _curve(model, batch, order):
     """Shares with none, one, two … heads of an order off, until nothing is right any more."""
     shares = []
     for n in range(len(order) + 1):
-        shares.append(round(measured.exact_without(model, batch, order[:n]), 4))
+        shares.append(round(exact_without(model, batch, order[:n]), 4))
         if shares[-1] == 0:
             break
     return shares
@@ -69,7 +69,7 @@ def _greedy(model, batch, heads):
     """An order: each time the head whose loss costs the fewest sentences."""
     order, left = [], list(heads)
     while left:
-        costs = {one: measured.exact_without(model, batch, [*order, one]) for one in left}
+        costs = {one: exact_without(model, batch, [*order, one]) for one in left}
         best = max(left, key=lambda one: costs[one])
         order.append(best)
         left.remove(best)

@@ -37,7 +37,7 @@ html_theme_options = {
 }
 html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["book.css"]
-html_js_files = ["book.js"]
+html_js_files = ["book.js", "translation.js"]
 html_copy_source = False
 html_use_index = False
 html_show_sourcelink = False

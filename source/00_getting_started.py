@@ -1,106 +1,91 @@
 # %% [markdown]
-# # 00 · How does this course work?
+# # 00 · What will you build, and how?
 #
-# You will learn attention by writing it. Every lesson is a notebook like this one: some text,
-# some pictures, and functions that you complete. A check after each function tells you at once
-# whether it is right and, if not, what is likely wrong.
+# By lesson 10 you will have built a Transformer that reads a number in English and writes it in
+# German, letter by letter. Nobody gave it a rule: it learned from examples. Try it with a number of
+# your own: run the next two cells with <kbd>Shift</kbd>+<kbd>Enter</kbd>.
 #
 # **After this lesson** you can
 # - run a notebook, read a check's answer and find the hints,
 # - turn scores into weights with a **softmax** that never overflows,
-# - average values with **weights**, and say why attention does this instead of a plain average.
+# - average values with **weights**, and say why attention does this.
 #
 # **Time** 35 minutes · **Points** 5 · **GPU** not needed · **You need** Python, matrix products,
 # and a little PyTorch: tensors, broadcasting, `backward` ([an hour's
 # introduction](https://docs.pytorch.org/tutorials/beginner/deep_learning_60min_blitz.html))
-
-# %% [markdown]
-# ## Working in the notebook
-#
-# | I want to … | do this |
-# |---|---|
-# | run a cell | <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom: cells build on each other |
-# | start over | menu *Kernel → Restart Kernel and Run up to Selected Cell* |
-# | write an answer | replace the line `raise NotImplementedError(…)`; it says how much is missing |
-# | know if it is right | run the cell below your answer: it prints `correct`, or what is wrong |
-# | test the whole notebook | press **Validate** in the toolbar above, or see the line below |
-# | see the solution | after trying: the same notebook in `solutions/`, if you have that folder |
-#
-# In a terminal, this prints a table of all exercises with your points:
-# ```
-# autograder check lessons/00_getting_started/00_getting_started.ipynb
-# ```
-# A right answer earns the points of its exercise, a wrong one none; “Right, and careful” below
-# says what lies between. No exercise depends on another one of the same lesson, so you may skip one
-# and come back. The exception: a “break this answer” exercise needs your own answer to be right.
-# The pictures do use your functions: below a skipped exercise some stop with `NotImplementedError`.
-# Go on to the next exercise. Stars ★ mark exercises that you may leave out: what a later lesson
-# needs of them is imported there.
-
-# %% [markdown]
-# The next cell says how far you are in the whole course, and what comes next. It reads your
-# notebooks as they were last run and saved. In a terminal: `autograder status`.
-
-# %% demo=true
-from autograder.self_study import status
-
-status.show()
 
 # %%
 import math
 
 import torch
 
+from attention.experiments import getting_started as experiments
 from attention.provided.figures import plots
 from autograder import check
 
-# %% [markdown]
-# ### CPU or GPU?
-# Every lesson runs on any laptop. A GPU saves hours where a model is trained on real sentences, as
-# lessons 12 and 14 offer. This is what PyTorch finds here:
+# %% demo=true
+number = 731  # your number, from 1 to 999999
+ax = experiments.translation(number)
 
-# %%
-if torch.cuda.is_available():
-    device = torch.device("cuda")
-elif torch.backends.mps.is_available():
-    device = torch.device("mps")
-else:
-    device = torch.device("cpu")
-print("This notebook can compute on:", device)
+# %% [markdown]
+# *Attention of the trained translator: German letters down, in the order of writing, English words
+# across. The darker a cell, the more that letter used that word; each row sums to 1.* German says
+# *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at *one*, then *dreißig* goes back
+# to *thirty*. The model found these places by itself. Such weights are called **attention**.
+#
+# Here PyTorch's own layers run the trained weights. By lesson 10 you will have written every layer.
+
+# %% [markdown]
+# ## Working in the notebook
+# Every lesson is a notebook like this one: text, pictures, and functions that you complete. The
+# check below each function tells you at once whether it is right.
+#
+# | I want to … | do this |
+# |---|---|
+# | run a cell | <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom: cells build on each other |
+# | start over | *Kernel → Restart Kernel and Run up to Selected Cell* |
+# | write an answer | replace the line `raise NotImplementedError(…)` |
+# | know if it is right | run your answer, then the cell below it |
+# | test the whole notebook | press **Validate** in the toolbar (if that is short, in its **…**) |
+# | see the solution | after trying: the same notebook in `solutions/`, if you have it |
+#
+# You may skip an exercise and come back. A figure that needs its answer says in one line that it
+# waits for it: go on below. A star ★ marks what no later lesson asks of you. Wherever a name is not
+# defined, run the notebook from its first cell.
+#
+# The next cell shows how far you are in the course, from your notebooks as you last saved them:
+
+# %% demo=true
+from autograder.self_study import status
+
+status.show()
 
 # %% [markdown]
 # ## What a plain average cannot do
-# Three sensors measure temperature (°C) and humidity (%). One stands in your room, one in the
-# garden, one in the freezer. How warm is it where you are? Let us average all three.
+# Three sensors measure temperature (°C) and humidity (%): one in your room, one in the garden, one
+# in the freezer. How warm is it where you are? Let us average all three.
 
 # %%
 values = torch.tensor([[21.0, 40.0], [5.0, 80.0], [-18.0, 30.0]])
 places = ["room", "garden", "freezer"]
-total = [0.0, 0.0]
-for sensor in values.tolist():
-    for feature in range(2):
-        total[feature] += sensor[feature]
-print("average of all three:", [round(entry / 3, 1) for entry in total])
+average = [round(sum(column) / 3, 1) for column in values.T.tolist()]
+print("average of all three:", average)
 
 # %% [markdown]
-# 2.7 °C is true of no place. A plain average gives the freezer the same importance as your room.
-# The same happens when the word vectors of a sentence are averaged: every word counts the same,
-# whatever you want to know about the sentence.
+# No place is at 2.7 °C. A plain average gives the freezer as much say as your room.
 #
 # **Attention** lets a *query* decide how much each value counts. Suppose you sit near the window,
 # and the three sensors get the weights 0.80, 0.15 and 0.05:
 
 # %%
-weights_by_hand = [0.80, 0.15, 0.05]
-result = [0.0, 0.0]
-for weight, sensor in zip(weights_by_hand, values.tolist(), strict=True):
-    for feature in range(2):
-        result[feature] += weight * sensor[feature]
-    print(f"weight {weight:.2f}  times {sensor}  so far {[round(entry, 2) for entry in result]}")
+warmth, humidity = 0.0, 0.0
+for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), strict=True):
+    warmth, humidity = warmth + weight * degrees, humidity + weight * percent
+    print(f"weight {weight:.2f}   so far {warmth:5.2f} °C and {humidity:5.2f} %")
 
 # %% [markdown]
-# The result is 16.65 °C and 45.5 % humidity: mostly the room, a little of the rest. Everything in
-# this course is about where such weights come from.
+# The result is mostly the room, with a little of the rest. This course is about where such weights
+# come from.
 #
 # ## The words of the course
 #
@@ -117,19 +102,14 @@ for weight, sensor in zip(weights_by_hand, values.tolist(), strict=True):
 # | `weights` | scores turned into numbers from 0 to 1; the weights of one query sum to 1 |
 # | `context` | the result: per query, the average of the values under its weights |
 #
-# Shapes are written as tuples of these letters, in code comments too:
-#
-# | axis or size | meaning |
-# |---|---|
-# | `B` | batch: how many examples are computed together |
-# | `T_q`, `T_k` | how many queries; how many keys, and so how many values |
-# | `H` or `n_heads` | number of attention heads (from lesson 07) |
-# | `d_model`, `d_k`, `d_v` | length of a vector: in the model, of a key, of a value |
+# `T_q` counts the queries, and `T_k` the keys, and so the values; `d_k` and `d_v` are the lengths
+# of a key and of a value. Later lessons add `B`, the size of a batch, `n_heads` or `H`, and
+# `d_model`, the length of a vector in the model.
 
 # %% [markdown]
 # ## Reading a check
-# Exercise 0.1 asks for the plain average of the rows of `values`. Here is a first try. The next
-# cell shows what its check says. Nothing is lost: `preview` only prints.
+# Exercise 0.1 asks for the plain average of the rows of `values`. Here is a first try, and what its
+# check says. (`preview` costs no points.)
 
 
 # %% demo=true
@@ -140,24 +120,16 @@ def first_try(values):
 check.preview("uniform_average", first_try)
 
 # %% [markdown]
-# Read it from top to bottom:
-# - the first line says **what** is wrong;
-# - `got` and `expected` show what differs: here the shapes, elsewhere the place where it is seen
-#   best; `[0, 2]` is row 0, column 2, as Python counts;
-# - `likely` appears only if your answer does exactly what a known mistake does;
-# - `seed` is the number from which the random inputs were drawn. They differ from run to run,
-#   and a right answer passes on all of them. To see the same inputs again, run a cell with
-#   `%env AUTOGRADER_SEED=` and that number.
+# - The first line says **what** is wrong; `got` and `expected` show the difference.
+# - `likely` appears when your answer does exactly what a known mistake does.
+# - `seed` is the number from which the random inputs were drawn. To see the same inputs again, run
+#   a cell with `%env AUTOGRADER_SEED=` and that number.
 #
 # ## Right, and careful
-# The text of an exercise says what its answer must do. Good code does a little more, and this
-# course calls that **care**. It makes new tensors on the device of its inputs, with
-# `x.new_zeros(…)` or `device=x.device`, so that it also runs on a GPU. It keeps the dtype that
-# comes in. It leaves its arguments, and the random numbers of others, as they were. And it stays
-# with tensor operations, without NumPy and `.item()`, so that gradients can flow through it.
-#
-# A right answer that lacks care keeps three quarters of its points, or what your instructor has
-# chosen, however much is missing. Here is one:
+# The text of an exercise says what your answer must do. Good code does a little more, which this
+# course calls **care**: it also runs on a GPU, keeps the dtype of its inputs, leaves its arguments
+# as they were, and lets gradients flow through it. A right answer that lacks care keeps three
+# quarters of its points, unless your instructor has chosen another share. For example:
 
 
 # %% demo=true
@@ -171,15 +143,13 @@ def on_the_cpu(values):
 check.preview("uniform_average", on_the_cpu)
 
 # %% [markdown]
-# The averages are right. But `torch.zeros` makes its tensor on the CPU, and on a GPU the addition
-# would stop. No GPU is needed to find that out: every check also calls your answer with tensors
-# that only claim to lie elsewhere. With `values.new_zeros(values.shape[1])` nothing is missing.
+# The averages are right. But `torch.zeros` makes its tensor on the CPU, and with values on a GPU
+# the addition would fail. The check finds out without a GPU: it also calls your answer with tensors
+# that only claim to be on one. `values.new_zeros(values.shape[1])` makes the zeros where the values
+# are.
 #
-# In the lessons that follow, exercises of three points or more are earned in **stages**. Their text
-# names them with their points: without a mask (2), with a mask (1). If your answer is right without
-# a mask and wrong with one, it keeps two points, and the check tells you about the third.
-#
-# Your turn: write the average so that the axis of the features stays.
+# From lesson 01 on, an exercise of three points or more is earned in **stages**, named in its text
+# with their points. An answer that is right without a mask (2) and wrong with one (1) keeps two.
 
 # %% [markdown]
 # ### Exercise 0.1 · `uniform_average`
@@ -193,11 +163,8 @@ check.preview("uniform_average", on_the_cpu)
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Axis 0 counts the vectors and disappears. Axis 1 holds the features and stays.
-# </details>
-# <details><summary>Hint 3 · “… got shape ()”</summary>
-#
-# Without an axis, `mean` averages all the numbers. Tell it along which axis to go (`dim`).
+# Axis 0 counts the vectors and disappears. Axis 1 holds the features and stays. Without an axis,
+# `mean` averages all the numbers.
 # </details>
 
 # %% exercise="uniform_average"
@@ -208,8 +175,8 @@ check.uniform_average(uniform_average)
 
 # %% [markdown]
 # ## From scores to weights
-# A comparison of a query with the keys gives **scores**: any numbers, such as 2, 1 and −1.
-# Weights must not be negative, and must sum to 1. The **softmax** makes them so:
+# Comparing a query with the keys gives **scores**: any numbers, such as 2, 1 and −1. Weights must
+# not be negative, and must sum to 1. The **softmax** turns scores into weights:
 #
 # $$\text{weight}_j = \frac{e^{\,\text{score}_j}}{\sum_{m=1}^{T_k} e^{\,\text{score}_m}}$$
 #
@@ -218,41 +185,33 @@ check.uniform_average(uniform_average)
 # | scores | `(T_q, T_k)` | one row per query |
 # | softmax along `dim=1` | `(T_q, T_k)` | every row sums to 1 |
 #
-# The exponential makes everything positive. Dividing by the sum makes the total 1. By hand, for
-# one query:
+# By hand, for one query:
 
 # %%
 scores_by_hand = [2.0, 1.0, -1.0]
 powers = [math.exp(score) for score in scores_by_hand]
 for score, power in zip(scores_by_hand, powers, strict=True):
     print(f"score {score:4.1f}   exp {power:6.3f}   weight {power / sum(powers):.3f}")
-print(f"sum of the exponentials {sum(powers):.3f}")
 
 # %% [markdown]
-# One trap remains. `exp(1000)` does not fit into a floating-point number: it becomes `inf`, and
-# `inf / inf` is `NaN`, "not a number". Scores of that size do occur. The way out is a property of
-# the formula: **adding the same number $c$ to all scores changes no weight**. Every exponential is
-# multiplied by the same $e^c$, above and below the fraction line, where it cancels. Which number
-# must be *subtracted* so that no exponent is above 0?
+# There is one trap. `exp(1000)` overflows to `inf`, and `inf / inf` is `NaN`, "not a number". But
+# **adding the same number $c$ to all scores changes no weight**: every exponential is multiplied by
+# $e^c$, which cancels in the fraction. Which number must you *subtract* so that no exponent is
+# above 0?
 #
 # ### Exercise 0.2 · `softmax`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Write the softmax along the axis `dim`, for scores of any shape. Scores of ±1000 must give finite
-# weights, and a score of −∞ the weight 0: a masked position, in later lessons. Of course
-# `torch.softmax` exists; write it yourself, this once.
+# weights, and a score of −∞ the weight 0; later lessons use −∞ to hide a position. `torch.softmax`
+# exists: write it yourself, this once.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Subtract from every score the largest score of its own slice along `dim`. Then take the
 # exponential, then divide by the sum of the slice.
 # </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Scores `(2, 5, 7)` with `dim=1` have one maximum per slice: `(2, 7)`, or `(2, 1, 7)` if the axis
-# is kept. Only the second lines up with the scores.
-# </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 2 · pseudocode</summary>
 #
 # ```
 # top          = largest score along dim, axis kept
@@ -260,10 +219,11 @@ print(f"sum of the exponentials {sum(powers):.3f}")
 # result       = exponentials over their sum along dim, axis kept
 # ```
 # </details>
-# <details><summary>Hint 4 · “RuntimeError: The size of tensor a (3) must match …”</summary>
+# <details><summary>Hint 3 · “RuntimeError: The size of tensor a (3) must match …”</summary>
 #
-# A reduction (`sum`, `amax`) removed its axis. With `keepdim=True` it stays, with length 1.
-# Note that `max(dim=…)` returns two tensors, values and indices; `amax` only the values.
+# A reduction (`sum`, `amax`) removed its axis: `(2, 5, 7)` became `(2, 7)`. With `keepdim=True` it
+# stays, as `(2, 1, 7)`.
+# `max(dim=…)` returns two tensors, values and indices; `amax` returns the values only.
 # </details>
 
 # %% exercise="softmax"
@@ -274,26 +234,20 @@ check.softmax(softmax)
 
 # %% [markdown]
 # ### Predict first
-# The scores 2, 1 and −1 are multiplied by 0.1, by 1 and by 10. In which case are the weights almost
-# equal? In which does one take nearly everything? Decide, then run.
+# The scores 2, 1 and −1 are multiplied by 0.1, by 1 and by 10. When are the weights almost equal?
+# When does one score take nearly everything? Decide, then run.
 
 # %% demo=true
-axes = plots.panels(columns=3)
-for ax, factor in zip(axes, (0.1, 1.0, 10.0), strict=True):
-    scores = factor * torch.tensor([2.0, 1.0, -1.0])
-    labels = [f"{score:g}" for score in scores.tolist()]
-    plots.bars(softmax(scores, dim=0), labels, ax, title=f"scores times {factor:g}")
-    ax.set(xlabel="score")
+axes = experiments.scales(softmax)
 
 # %% [markdown]
 # *Softmax weights of three scores at three scales: nearly equal on the left (0.38, 0.34, 0.28), all
-# on the first one on the right.* Only differences between scores count: small differences make an
+# on the first one on the right.* Only the differences between scores count: small ones make an
 # average, large ones a choice. Lesson 05 is about keeping scores at the right size.
 
 # %% [markdown]
 # ### Break it
-# What if the shift is left out? For moderate scores nothing changes. Here is what comes out when
-# the scores grow, and what the check says.
+# What if you leave the subtraction out? Here are scores that grow, and what the check says.
 
 
 # %% demo=true
@@ -303,13 +257,11 @@ def softmax_without_shift(scores, dim):
 
 
 for top in (10.0, 80.0, 90.0):
-    scores = torch.tensor([top, top - 1, top - 2])
-    print(f"top score {top:g}: {softmax_without_shift(scores, 0).tolist()}")
-print()
+    print(f"top score {top:g}:", softmax_without_shift(torch.tensor([top, top - 1]), 0).tolist())
 check.preview("softmax", softmax_without_shift)
 
 # %% [markdown]
-# In float32 it takes a score of only 89 to overflow.
+# In float32, a score of 89 is enough to overflow.
 #
 # ## From weights to context
 # Now average the values under the weights, for all queries at once:
@@ -327,19 +279,13 @@ check.preview("softmax", softmax_without_shift)
 #
 # Compute the context. First look at the weights: if a row does not sum to 1 (to within 1e-4), an
 # earlier step went wrong. Raise a `ValueError` whose message gives the first such row and its sum.
-# An error that says where it happened saves an hour of searching.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
 # A sum over *j* of something with (*i*, *j*) times something with (*j*, feature): you know this
-# operation.
+# operation. It takes `(T_q, T_k)` and `(T_k, d_v)` to `(T_q, d_v)`.
 # </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `(T_q, T_k)` and `(T_k, d_v)` share the axis `T_k`, and it disappears. The sums of the rows are
-# `(T_q,)`.
-# </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 2 · pseudocode</summary>
 #
 # ```
 # for every row and its sum:
@@ -348,10 +294,10 @@ check.preview("softmax", softmax_without_shift)
 # return the matrix product of weights and values
 # ```
 # </details>
-# <details><summary>Hint 4 · “… a context is wrong”</summary>
+# <details><summary>Hint 3 · “… a context is wrong”</summary>
 #
-# Row *i* of the weights belongs to query *i*, and row *j* of the values to key *j*. Is something
-# transposed that need not be?
+# Row *i* of the weights belongs to query *i*, and row *j* of the values to key *j*. Did you
+# transpose something that should stay as it is?
 # </details>
 
 # %% exercise="weighted_average"
@@ -363,23 +309,31 @@ check.weighted_average(weighted_average)
 # %% [markdown]
 # ### Predict first
 # Three people ask for the climate around them: one in the middle of the room, one at the garden
-# door, one in the garden. Each has scores for the three sensors. Which row of the picture will be
-# spread out the most?
+# door, one in the garden. Each has scores for the three sensors. Whose weights will be spread out
+# the most?
 
 # %% demo=true
 people = ["in the room", "at the door", "in the garden"]
 scores = torch.tensor([[4.0, 0.0, -2.0], [2.0, 2.0, -2.0], [-1.0, 4.0, -3.0]])  # (T_q, T_k)
 weights = softmax(scores, dim=1)  # (T_q, T_k)
-context = weighted_average(weights, values)  # (T_q, d_v)
+print(weighted_average(weights, values))  # (T_q, d_v): °C and % for each person
 ax = plots.heatmap(weights, queries=people, keys=places, numbers=True)
-for person, (temperature, humidity) in zip(people, context.tolist(), strict=True):
-    print(f"{person:<14} {temperature:5.1f} °C   {humidity:4.1f} %")
 
 # %% [markdown]
 # *Weights of three queries (rows) on three keys (columns), on the colour scale from 0 to 1 that all
-# lessons share.* The person at the door listens to room and garden alike, 0.50 and 0.50, and gets
-# nearly their mean. No row gives the freezer more than 0.01.
+# lessons share.* The person at the door listens to room and garden alike, and gets nearly their
+# mean. No row gives the freezer more than 0.01.
 #
+# ## Something of your own
+# Choose four things that have numbers: cities with sunshine and rent, songs with tempo and year.
+# Put the numbers into `values`. Think of two people who want different things, and give each a row
+# of scores. What do your `softmax` and `weighted_average` tell them? Draw the weights as above and
+# show the picture to a friend: can they guess who asked?
+
+# %%
+# Your own experiment. It is handed in with the notebook, and not graded.
+
+# %% [markdown]
 # ## Summary
 # A plain average treats all values alike. Softmax turns any scores into weights that are not
 # negative and sum to 1, and subtracting the largest score keeps it finite. The weights average the

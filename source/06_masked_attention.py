@@ -1,19 +1,17 @@
 # %% [markdown]
 # # 06 · Who may look at whom?
 #
-# Attention looks everywhere: at the padding after a short sentence, at the word that it should
-# predict, at ten thousand positions where a hundred would do. A **mask** says what it may see. It
-# is a small part of a Transformer, and easy to get wrong, because a wrong mask raises no error. The
-# numbers are just a little too good.
+# Attention looks everywhere: at the padding after a short sentence, at the word it should predict.
+# A **mask** says what it may see. Masks are easy to get wrong, because a wrong one raises no error.
+# The results are just a little too good.
 #
 # **After this lesson** you can
 # - write **padding, causal and local** masks, and combine them (★ also Longformer and BigBird),
-# - apply a mask so that a query with nothing to see gives zeros and finite gradients,
-# - write a **leak test** that finds a layer which looks into the future, and say what a leaking
-#   model is worth,
-# - say why −1e9 in float16, 0 instead of −∞, and masking after the softmax fail.
+# - handle a query that has nothing to see,
+# - write a **leak test** that finds a layer which looks into the future,
+# - explain why −1e9 in float16, 0 instead of −∞, and masking after the softmax fail.
 #
-# **Time** 75 minutes, ★ 50 more · **Points** 19 · **GPU** not needed · **You need** lesson 05
+# **Time** 70 minutes, ★ 50 more · **Points** 19 · **GPU** not needed · **You need** lesson 05
 
 # %%
 import math
@@ -21,39 +19,29 @@ import math
 import torch
 from torch.nn import functional as F
 
-from attention.experiments import recorded
-from attention.experiments.masked_attention import least_loss, train_speller
+from attention.experiments import masked_attention as experiments
+from attention.experiments import translator_so_far
 from attention.provided import demand
-from attention.provided.figures import plots, sliders
-from attention.provided.measuring import timing
+from attention.provided.figures import moving
 from attention.provided.predictions import compare
-from attention.provided.training_steps import fewer
-from attention.scaled_dot_product_attention import scaled_dot_product_attention
 from autograder import check
 
 # %% [markdown]
 # ## What fails without this idea
-# Two numbers in words, of 2 and 10 tokens, stand in one batch. The shorter one is filled up with
-# padding, all of it the same vector. How much of its attention goes to nothing?
+# To fit into one batch, short texts are filled up with padding, always the same vector. How much of
+# its attention does a text of two tokens give to the padding?
 
-# %%
-for T in (2, 4, 10, 20):
-    wasted = []
-    for seed in (0, 1, 2):
-        x = torch.zeros(1, T, 16)  # (B, T, d_model)
-        x[0, :2] = 0.6 * torch.randn(2, 16, generator=torch.Generator().manual_seed(seed))
-        _, weights = scaled_dot_product_attention(x, x, x, return_weights=True)
-        wasted.append(round(100 * weights[0, :2, 2:].sum(dim=1).mean().item()))
-    print(f"'nine hundred' padded to {T:2d}: % of its weight on padding, seeds 0 to 2: {wasted}")
+# %% demo=true
+shares = experiments.weight_on_padding()
 
 # %% [markdown]
-# The more padding, the more is lost, so the result for one sentence depends on the longest sentence
-# that happens to stand beside it. In a language model it is worse: a position that sees the next
-# letter need not learn to predict it. You will train such a model below.
+# The more padding, the more attention is lost: the result for one sentence depends on the longest
+# sentence in its batch. A language model has a worse problem: a position that can see the next
+# letter need not learn to predict it.
 #
 # ## The idea
-# A mask is a table of yes and no for every pair of a query and a key. In this course it is bool,
-# and **True means: may attend**. A forbidden score becomes −∞ before the softmax, since exp(−∞) =
+# A mask is a table with one entry for every pair of a query and a key. In this course it is bool,
+# and **True means: may attend**. A forbidden score becomes −∞ before the softmax, because exp(−∞) =
 # 0.
 #
 # ![Scores of the words two, hundred, thirty, one on each other. The mask puts minus infinity above
@@ -69,19 +57,18 @@ for T in (2, 4, 10, 20):
 # | padding | `(B, 1, T)` | queries of a sequence |
 # | combined | `(B, T, T)` | — |
 #
-# `F.scaled_dot_product_attention` reads a mask in the same way. One warning, once:
-# **`nn.MultiheadAttention` and the Transformer layers of PyTorch use the opposite**, True = may
-# *not* attend. Mix them up, and the model sees only the future and the padding.
+# `F.scaled_dot_product_attention` reads masks in the same way. **`nn.MultiheadAttention` and
+# PyTorch's Transformer layers do the opposite**: there, True = may *not* attend.
 #
 # By hand, the second row of the drawing:
 
 # %%
-scores_by_hand = [0.5, 1.6, 0.2, 0.7]
-allowed_by_hand = [True, True, False, False]
-masked = [s if ok else -math.inf for s, ok in zip(scores_by_hand, allowed_by_hand, strict=True)]
-powers = [math.exp(score) for score in masked]
-for score, power in zip(masked, powers, strict=True):
-    print(f"score {score:4.1f}   exp {power:.3f}   weight {power / sum(powers):.2f}")
+scores = [0.5, 1.6, 0.2, 0.7]
+allowed = [True, True, False, False]
+masked = [s if ok else -math.inf for s, ok in zip(scores, allowed, strict=True)]
+for score in masked:
+    weight = math.exp(score) / sum(math.exp(s) for s in masked)
+    print(f"score {score:4.1f}   exp {math.exp(score):.3f}   weight {weight:.2f}")
 
 # %% [markdown]
 # ## Who may look at whom
@@ -89,20 +76,15 @@ for score, power in zip(masked, powers, strict=True):
 # ●○○ easy · 6 minutes · 2 points
 #
 # From the true lengths of the sequences, make the mask that hides the padding: `(B, 1, T)`. The
-# axis of length 1 stands for the queries. (What a padded *query* computes does not matter; nobody
-# reads it.)
+# axis of length 1 stands for the queries.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Key *j* of a sequence is real if *j* is smaller than the sequence's length.
+# Key *j* of a sequence is real if *j* is smaller than its length.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Positions `(T,)` compared with lengths `(B, 1)` give `(B, T)`. Then an axis in the middle.
-# </details>
-# <details><summary>Hint 3 · “RuntimeError: The size of tensor a (5) must match …”</summary>
-#
-# `(T,)` and `(B,)` do not line up. `lengths[:, None]` is `(B, 1)`.
+# Positions `(T,)` compared with `lengths[:, None]` give `(B, T)`. Then add an axis in the middle.
 # </details>
 
 # %% exercise="padding_mask"
@@ -115,8 +97,7 @@ check.padding_mask(padding_mask)
 # ### Exercise 6.2 · `causal_mask`
 # ●○○ easy · 4 minutes · 1 point
 #
-# Every position sees itself and what came before it. Off by one in one direction, and it sees the
-# answer; in the other, and the first position sees nothing.
+# Every position sees itself and what came before it.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -124,9 +105,8 @@ check.padding_mask(padding_mask)
 # </details>
 # <details><summary>Hint 2 · the functions</summary>
 #
-# Either compare positions, as a column and as a row, or start from a matrix of True (`torch.ones`
-# with `dtype=torch.bool`, `device=device`) and cut its upper part off. `triu` keeps the upper part;
-# which one keeps the lower?
+# Start from a matrix of True, `torch.ones` with `dtype=torch.bool` and `device=device`. `triu`
+# keeps its upper part; which function keeps the lower?
 # </details>
 
 # %% exercise="causal_mask"
@@ -144,11 +124,7 @@ check.causal_mask(causal_mask)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# It depends on the distance |*i* − *j*| only.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Positions as a column `(T, 1)` minus positions as a row `(1, T)` is `(T, T)`.
+# Only the distance |*i* − *j*| matters: positions as a column `(T, 1)` minus positions as a row.
 # </details>
 
 # %% exercise="local_mask"
@@ -166,12 +142,8 @@ check.local_mask(local_mask)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# For bool tensors, `&` is the logical *and*. It broadcasts.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `(T, T)` and `(B, 1, T)` become `(B, T, T)`. `&=` cannot do that, since it writes into the first
-# one; and it would change the caller's mask.
+# For bool tensors, `&` is the logical *and*. It broadcasts: `(T, T)` and `(B, 1, T)` become
+# `(B, T, T)`. `&=` does not: it writes into the first mask.
 # </details>
 
 # %% exercise="combine_masks"
@@ -181,56 +153,32 @@ from attention.masked_attention import combine_masks
 check.combine_masks(combine_masks)
 
 # %% [markdown]
-# Four masks for 24 positions. If one layer of attention follows another, information can travel in
-# several steps: after how many has it come from every position to every other?
-
+# Layer after layer, information can travel in several steps. After how many layers can every
+# position have heard from every other?
 
 # %% demo=true
-def steps_to_meet(mask):
-    """Count the layers until every position can depend on every other; None if it never does."""
-    reach = mask
-    for steps in range(1, len(mask) + 1):
-        if reach.all():
-            return steps
-        reach = (reach.float() @ mask.float()) > 0
-    return None
-
-
-def draw_masks(masks, width=2.5):
-    """Draw masks side by side, and print how much each allows."""
-    axes = plots.panels(columns=len(masks), width=width, height=width)
-    for ax, (name, mask) in zip(getattr(axes, "flat", [axes]), masks.items(), strict=True):
-        plots.heatmap(mask.float(), ax, title=name, colorbar=False)
-        print(f"{name:<32} {mask.float().mean():4.0%} True   all meet after: {steps_to_meet(mask)}")
-
-
-T, padding = 24, padding_mask(torch.tensor([18]), 24)
-draw_masks(
-    {
-        "padding: 18 real keys": padding[0].expand(T, T),
-        "causal": causal_mask(T),
-        "causal and padding": combine_masks(causal_mask(T), padding)[0],
-        "local: window 2": local_mask(T, 2),
-    }
-)
+padding = padding_mask(torch.tensor([18]), 24)  # 18 of 24 keys are real
+both = combine_masks(causal_mask(24), padding)
+masks = {"padding": padding, "causal": causal_mask(24), "causal and padding": both}
+layers = experiments.draw_masks(masks | {"local: window 2": local_mask(24, 2)})
 
 # %% [markdown]
 # *Four masks of 24 queries (down) and 24 keys (across), dark where attention is allowed.* No
-# position ever receives information from the padding, and under a causal mask none from its future.
-# A window of 2 needs a dozen steps from one end to the other. Move the window:
+# position ever hears from the padding, and under a causal mask none hears from its future. With a
+# window of 2, a message needs a dozen layers from one end to the other.
+#
+# Move the window, and add layers until every position can have heard from every other. Then try the
+# other masks: which never get there, and which need two layers however long the text is?
+# (Longformer and BigBird come at the end of this lesson.)
 
 # %% demo=true
-sliders.slider(
-    lambda window: draw_masks({f"window {round(window)}": local_mask(T, round(window))}),
-    window=(0, 23),
-)
+moving.masks()
 
 # %% [markdown]
 # ## A query with nothing to see
-# Combine a causal mask with padding at the *front* (as when several texts of unequal length are
-# continued together), and the first query may see nothing at all. Its row is −∞ everywhere, softmax
-# divides 0 by 0, and one `NaN` spoils the whole model in the next step. What should come out is a
-# choice; ours, and that of PyTorch's fused attention, is **zeros**, with gradients of zero.
+# Combine a causal mask with padding at the *front*, and the first query sees nothing at all. Its
+# scores are all −∞, the softmax divides 0 by 0, and one `NaN` soon spoils the whole model. We
+# return **zeros** instead, with gradients of zero, as PyTorch's fused attention does.
 #
 # ### Exercise 6.5 · `masked_attention`
 # ●●○ medium · 15 minutes · 3 points
@@ -239,28 +187,26 @@ sliders.slider(
 # (1), its gradients (1).
 #
 # Write attention under a mask. The scores are given. Rows with at least one key are as in lesson
-# 05; a row without gives weights 0 and context 0, and no gradient is ever `NaN`. Scores of ±1000
-# are fine.
+# 05; a row without any gives weights 0 and context 0, and no gradient is ever `NaN`. Scores of
+# ±1000 are fine.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Never let the NaN arise. A row that is empty needs some finite scores to go through the softmax;
-# its weights can be erased afterwards.
+# Do not let the NaN arise. An empty row needs finite scores to go through the softmax; you can
+# erase its weights afterwards.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# `mask.any(dim=-1, keepdim=True)` is True for queries that have something to see: `(..., T_q, 1)`.
-# It broadcasts against the mask.
+# `mask.any(dim=-1, keepdim=True)`, `(..., T_q, 1)`, is True for queries that have something to see.
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #
-# First the mask of what is filled with −∞: all that is forbidden, but nothing in a row without any
-# True. Then a softmax. Which rows are now wrong, and what does `masked_fill` do to their weights?
+# Fill with −∞ what is forbidden, except in a row without any True. After the softmax, which rows
+# are wrong, and what does `masked_fill` do to their weights?
 # </details>
 # <details><summary>Hint 4 · “the gradient of q is not finite”</summary>
 #
-# `nan_to_num` repairs the value. In the backward pass the gradient still meets NaN · 0, which is
-# NaN. (It ends where `masked_fill` had replaced the scores, but not where −∞ was added to them.)
+# `nan_to_num` repairs the value only. In the backward pass NaN · 0 is still NaN.
 # </details>
 
 # %% exercise="masked_attention"
@@ -270,89 +216,52 @@ from attention.masked_attention import masked_attention
 check.masked_attention(masked_attention)
 
 # %% [markdown]
-# PyTorch makes the same choice, up to rounding:
+# PyTorch makes the same choice:
 
 # %% demo=true
 x = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(3))
 mask = combine_masks(causal_mask(6), padding_mask(torch.tensor([6, 0]), 6))  # (B, T, T)
-context = masked_attention(x, x, x, mask)
-gap = (context - F.scaled_dot_product_attention(x, x, x, attn_mask=mask)).abs().max().item()
-print("largest difference below 1e-6:", gap < 1e-6)
-print("context of the sequence of length 0:", context[1].abs().max().item())
+ours, theirs = masked_attention(x, x, x, mask), F.scaled_dot_product_attention(x, x, x, mask)
+print("the same as PyTorch's:", torch.allclose(ours, theirs, atol=1e-6))
+print("context of the sequence of length 0:", ours[1].abs().max().item())
 
 # %% [markdown]
 # ### Break it
-# Four positions, causal, the first of them padding. On the left the right result, then
-# three popular ways to get it wrong.
-
+# Four positions, causal, the first of them padding: the right result, and three popular mistakes.
 
 # %% demo=true
-def filled_with(number, scores, mask):
-    return torch.where(mask, scores, number).softmax(dim=1)
-
-
-generator = torch.Generator().manual_seed(4)
-x = torch.randn(4, 8, generator=generator)
-scores = x @ x.T / 8**0.5
-front = torch.tensor([False, True, True, True])  # position 0 is padding
-mask = combine_masks(causal_mask(4), front)
-attempts = {
-    "as it should be": masked_attention(x, x, x, mask, return_weights=True)[1],
-    "0 instead of −∞": filled_with(0.0, scores, mask),
-    "mask after softmax": scores.softmax(dim=1) * mask,
-    "−1e9 instead of −∞": filled_with(-1e9, scores, mask),
-}
-axes = plots.panels(columns=4, width=2.4, height=2.5)
-for ax, (name, weights) in zip(axes, attempts.items(), strict=True):
-    plots.heatmap(weights, ax, title=name, numbers=True, colorbar=False)
-    forbidden = weights.masked_fill(mask, 0.0).sum().item()
-    rows = [round(total, 2) for total in weights.sum(dim=1).tolist()]
-    print(f"{name:<20} weight on forbidden keys {forbidden:.2f}   sums of the rows {rows}")
+weights = experiments.wrong_ways_to_mask(masked_attention, causal_mask)
 
 # %% [markdown]
 # *Weights of four queries under a causal mask whose first key is padding. Only the first panel is
 # zero wherever it must be, with rows that sum to 1 or to 0.*
-# - **0 instead of −∞**: exp(0) = 1, so forbidden keys take part like any key with score 0.
-# - **mask after softmax**: nothing forbidden is read, but the rows no longer sum to 1. What is
-#   missing depends on the forbidden scores: the future has leaked through the denominator.
-# - **−1e9**: fine, except for the row with nothing to see. All its scores are equal, so it looks at
-#   everything evenly, also at the padding and the future.
+# - **0 instead of −∞**, `torch.where(mask, scores, 0.0).softmax(-1)`: exp(0) = 1, so forbidden keys
+#   take part.
+# - **mask after softmax**, `scores.softmax(-1) * mask`: the rows no longer sum to 1. How much is
+#   missing depends on the forbidden scores: the future leaks through the denominator.
+# - **−1e9 instead of −∞** fails in the row with nothing to see. Its scores are all equal, so it
+#   looks at everything evenly, at the padding and the future too.
 #
-# And in **float16**, as used on GPUs, the number −1e9 does not exist:
+# In **float16**, which GPUs often use, −1e9 does not even exist:
 
-# %% demo=true
-half = scores.half()
-print("-1e9 in float16 is", torch.tensor(-1e9).half().item(), "and the lowest number is -65504")
-try:
-    half.masked_fill(~mask, -1e9)
-except RuntimeError as error:
-    print("masked_fill:", error)
-penalty = torch.where(mask, 0, 1).half() * torch.tensor(-1e9).half()  # a popular trick: 0 or -1e9
-print("added as a penalty:", (half + penalty)[1].tolist())
+# %%
+half = torch.tensor(-1e9).half()
+print("-1e9 in float16:", half.item(), "  times 0, where attention is allowed:", (0 * half).item())
 
 # %% [markdown]
-# 0 · (−∞) is NaN: the trick that multiplies a 0/1 mask by −1e9 destroys what is allowed, too. A
-# bool mask and −∞ say what is meant at every precision.
-
-# %% [markdown]
+# A 0/1 mask multiplied by −1e9 therefore destroys what is allowed, too. A bool mask and −∞ work at
+# every precision.
+#
 # ## Is there a leak?
-# Reading code is not enough; a shifted index is easily overlooked. But a leak can be *tested*, for
-# any layer, without knowing how it works: **change the future, and the past must not change.**
+# A shifted index is easy to overlook. But you can *test* any layer, without knowing how it works:
+# **change the future, and the past must not change.**
 #
-# Here are seven layers which all claim to be causal:
+# Here are seven layers, all meant to be causal:
 
 # %% given="suspect"
 from attention.masked_attention import suspect
 
-# %% demo=true
-x = torch.randn(8, 4, generator=torch.Generator().manual_seed(8))
-for name in "ABCDEFG":
-    first = suspect(name, x)[0].tolist()
-    print(f"layer {name}: context of position 0", [round(entry, 2) for entry in first])
-
 # %% [markdown]
-# The contexts of position 0 differ, but which of them know what comes later?
-#
 # ### Exercise 6.6 · `leaks`
 # ●●○ medium · 12 minutes · 3 points
 #
@@ -364,21 +273,16 @@ for name in "ABCDEFG":
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Everything up to and including `t` stays the same in the input. Then everything up to and
-# including `t` must stay the same in the output.
+# If the input stays the same up to and including `t`, so must the output. `torch.allclose`
+# compares.
 # </details>
 # <details><summary>Hint 2 · what to change it to</summary>
 #
-# Into something that is certainly different, whatever `x` was. Not by the same number for all
-# features: a layer may look at differences only. And not by much: a key whose score falls to
-# −1000 gets the weight 0, and the leak does not show.
+# Into something that is certainly different, whatever `x` was. Do not add the same number to all
+# features: a layer may look at differences only. And change them by a few units only: a key whose
+# score falls to −1000 gets the weight 0, and the leak does not show.
 # </details>
-# <details><summary>Hint 3 · a smaller step</summary>
-#
-# By hand first: make `other` for `t` = 3 and run layer A on it and on `x`. Which rows of the two
-# results must be equal, and does `torch.allclose` say so? Then the other layers.
-# </details>
-# <details><summary>Hint 4 · “layer A … is accused”</summary>
+# <details><summary>Hint 3 · “layer A … is accused”</summary>
 #
 # The future begins at `t + 1`, in the input as in the output: `x[: t + 1]` ends with position `t`.
 # </details>
@@ -390,24 +294,24 @@ from attention.masked_attention import leaks
 check.leaks(leaks)
 
 # %% [markdown]
-# Read the code of `suspect` once more and write down who leaks. Then ask your test.
+# Read the code of `suspect` and write down who leaks. Then ask your test.
 
 # %% demo=true
-found = {name: [t for t in range(8) if leaks(name, x, t)] for name in "ABCDEFG"}
-for name, positions in found.items():
+x = torch.randn(8, 4, generator=torch.Generator().manual_seed(8))
+for name in "ABCDEFG":
+    positions = [t for t in range(8) if leaks(name, x, t)]
     print(f"layer {name}:", f"looks ahead of {positions}" if positions else "causal")
 
 # %% [markdown]
-# Five of seven leak. **B** is shifted by one. **C** masks after the softmax, and the denominator
-# tells. **D** subtracts the mean over all positions: a mask in the right place does not help if
-# something else mixes the times. **F** has a global position, good in an encoder, fatal in a
-# decoder. **G** fills with 0. **E**, with −1e9, happens to be fine here, since no row is empty. You
-# will run this test on whole models from lesson 10 on.
+# Five of seven leak. **B** is shifted by one. **C** masks after the softmax. **D** subtracts the
+# mean over all positions: a correct mask cannot help there. **F** has a global position. **G**
+# fills with 0. **E**, with −1e9, is fine here, because no row is empty. From lesson 10 on you will
+# run this test on whole models.
 #
 # ### Exercise 6.7 · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
-# A classmate's test finds the five leaks above, like yours. On some sequences it misses one.
+# A classmate's test finds the same five leaks. On some sequences it misses one.
 
 # %% broken="silences_the_future"
 from autograder.mistakes.masked_attention import silences_the_future
@@ -418,11 +322,8 @@ from autograder.mistakes.masked_attention import silences_the_future
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# The test changes the future into something else, it hopes. For which `x` is nothing changed?
-# </details>
-# <details><summary>Hint 2 · “here … is right: … gives the same”</summary>
-#
-# Is there a leak to be missed? It takes a layer that leaks, and a future after `t`.
+# The test is meant to change the future. For which `x` does it change nothing? You also need a
+# layer that leaks, and a future after `t`.
 # </details>
 
 # %% exercise="break_leaks"
@@ -433,10 +334,9 @@ check.break_leaks(break_leaks)
 
 # %% [markdown]
 # ## What a leak is worth
-# Now train with one. A small model spells German numbers letter by letter: embedded letters, one
-# head of attention, two layers after it. The loss is the cross-entropy of the next letter. Then the
-# model **writes** 300 words of its own, each letter drawn from its predictions. When it writes,
-# there is no next letter that it could look at.
+# A small model with one head of attention learns to spell German numbers, letter by letter. The
+# loss is the cross-entropy of the next letter. Then the model **writes** 300 words of its own.
+# While it writes, there is no next letter to look at.
 #
 # ### Predict first
 # One model has the causal mask. In the other, each position also sees the **next** one, and so the
@@ -446,86 +346,78 @@ check.break_leaks(break_leaks)
 # %%
 prediction = None  # a number from 0 to 1; None skips this
 
-
 # %% demo=true
-def with_mask(may_attend):
-    return lambda q, k, v: masked_attention(q, k, v, may_attend(q.shape[-2]))
-
-
-def one_ahead(T):
-    return torch.ones(T, T, dtype=torch.bool).tril(diagonal=1)
-
-
-threads = torch.get_num_threads()
-torch.set_num_threads(1)  # such small matrices are faster on one core
-curves, reports = {}, {}
-for name, may_attend in (("causal", causal_mask), ("sees one ahead", one_ahead)):
-    report = train_speller(with_mask(may_attend), seed=0, steps=fewer(300, most=10))
-    curves[name], reports[name] = report.losses, report
-    end = sum(report.losses[-10:]) / 10
-    print(f"{name:<15} loss {end:.3f}   German numbers {report.known:.2f}   {report.wrote[:3]}")
-torch.set_num_threads(threads)
-ax = plots.lines(range(len(curves["causal"])), curves, xlabel="step", ylabel="loss per letter")
-line = ax.axhline(least_loss(), color=plots.GREY, linestyle="--", linewidth=1.2)
-print("the least loss that is possible without a leak:", round(least_loss(), 3))
-compare(prediction, reports["sees one ahead"].known, "share of German numbers")
+known = experiments.spell_with_a_leak(masked_attention, causal_mask)
+compare(prediction, known, "share of German numbers")
 
 # %% [markdown]
 # *Loss against training step: the leaking model's falls to 0, the causal one's stays above the
-# dashed line.* Nobody can honestly come below that line: there are many words to choose from, all
-# equally likely, and the logarithm of their number is shared among their letters. A loss below it
-# is a sign of a leak. The same for two leaks that are harder to see, **C** and **G** of the
-# suspects:
+# dashed line.* No honest model can come below that line, because all words are equally likely and
+# nobody can know which one comes. A loss below it is a sign of a leak.
+#
+# With three seeds, and with two subtler leaks, **C** and **G** of the suspects:
 
 # %% demo=true
-rows = recorded.read("masked_attention", "what a leak is worth")
-ax = plots.panels(width=5.2, height=3.0)
-names = ("causal", "mask after softmax", "0 instead of −∞", "sees one ahead")
-for name, marker in zip(names, "os^D", strict=True):
-    mine = [row for row in rows if row["mask"] == name]
-    ax.plot([r["loss"] for r in mine], [r["known"] for r in mine], marker, label=name, alpha=0.8)
-    print(f"{name:<20}", [(round(row["loss"], 3), round(row["known"], 2)) for row in mine])
-ax.set(xlabel="training loss per letter", ylabel="share of German numbers", ylim=(-0.04, 1.04))
-legend = plots.legend(ax, fontsize=8)
+ax = experiments.what_leaks_are_worth()
 
 # %% [markdown]
-# *Share of German numbers among 300 written words against the training loss, one dot for each of
+# *Share of German numbers among 300 written words against the training loss, one marker for each of
 # three seeds (recorded; 300 steps).* Every leak lowers the loss and ruins the model. Even the
 # denominator of a softmax is enough: training finds it.
 #
-# ## Limits
-# A mask says who *may* be looked at, not who is. It hides keys, and nothing else: what mixes
-# positions outside of the attention, such as a mean over time, it cannot stop. It saves no work by
-# itself, because forbidden scores are computed and thrown away. And the leak test is an experiment:
-# it finds leaks on the sequences that you try, and proves nothing for others.
+# ## Your translator so far
+# Numbers of different lengths share a batch, and the short ones are filled up. Here is the
+# translator of lesson 05, trained without hiding the padding.
+
+# %% demo=true
+_ = translator_so_far.up_to("06", scaled_dot_product_attention=masked_attention)
+
+# %% [markdown]
+# *The same picture with this lesson's translators; grey: all before the last.* Short numbers have
+# the most padding: in two of the three runs many of them are wrong, and in one of these nearly all
+# of six digits, too. In the third run the padding does no harm. Hidden, as in lesson 05, it harms
+# in none.
 #
+# ## Limits
+# A mask cannot stop what mixes positions outside the attention. It saves no work by itself, because
+# forbidden scores are computed and thrown away. And the leak test proves nothing about sequences
+# that you have not tried.
+#
+# ## Something of your own
+# Design a mask for 24 positions. Who should see whom on a chess board read row by row, or in a
+# family tree? Draw yours beside a window that allows about as many pairs:
+# `experiments.draw_masks({"mine": …, "window": …})`. In which do all positions meet sooner? How
+# sparse can a mask be if two layers must be enough?
+
+# %%
+# Your own experiment. It is handed in with the notebook, and not graded.
+
+# %% [markdown]
 # ## Summary
-# A mask is a bool table, True where a query may see a key; forbidden scores become −∞ before the
-# softmax, and a row with nothing to see gives zeros. Masks are combined with *and*. A leak lowers
-# the training loss and ruins what the model writes; that a layer does not look ahead is tested by
-# changing the future.
+# A mask is a bool table, True where a query may see a key. Forbidden scores become −∞ before the
+# softmax, and a row with nothing to see gives zeros. A leak lowers the training loss and ruins what
+# the model writes; to find it, change the future and compare the past.
 #
 # **Next** [07 · Why several at once?](../07_multi_head_attention/07_multi_head_attention.ipynb) One
 # head makes one average. A Transformer makes several.
 #
 # ## Open questions
-# 1. Train the speller under a causal *window*:
-#    `with_mask(lambda T: causal_mask(T) & local_mask(T, w))`. How many letters must it see?
-# 2. Let every position see all letters but the one that it must predict: `with_mask(lambda T:
-#    ~torch.ones(T, T, dtype=torch.bool).triu(1).tril(1))`. Is this a leak? What happens to the loss
-#    and to the words, and what could such a model be good for?
+# 1. Train the speller under a causal *window* of *w* letters with `experiments.train_with_window(w,
+#    0, masked_attention, causal_mask, local_mask)`. How many letters must it see?
+# 2. Let every position see all letters except the one that it must predict:
+#    `experiments.train_with_a_gap(0, masked_attention)`. Is this a leak? What could such a model be
+#    good for?
 
 # %% [markdown] answer=true
 # <details><summary>What we found</summary>
 #
 # Both are recorded, for seeds 0 to 2, in `data/evidence/masked_attention.json`.
-# 1. Two letters before its own are enough, here: with *w* = 1 the loss is 0.36 and 40 to 54 % of
-#    the words are numbers, with *w* = 2 it is 0.32 to 0.33 and 74 to 87 %, with *w* = 16 no better.
-#    The embedded positions tell the rest. (What one head and 300 steps do not use may still be of
-#    use.)
-# 2. It is one for writing: the loss is 0.03 to 0.08, and 0 to 23 % of the words are numbers. A
-#    letter between known letters is easy, but when the model writes, the letters after it do not
-#    exist. It can fill gaps in a text that is there. Models that read are trained so (lesson 16).
+# 1. Two letters before its own are enough here. With *w* = 1 the loss is 0.36 and 40 to 54 % of the
+#    words are numbers, with *w* = 2 it is 0.32 to 0.33 and 74 to 87 %, with *w* = 16 no better. The
+#    embedded positions tell the rest.
+# 2. It is a leak for writing: the loss is 0.03 to 0.08, and 0 to 23 % of the words are numbers. A
+#    letter between known letters is easy to guess, but while the model writes, the letters after it
+#    do not exist. Such a model can fill gaps in a text that is there. Lesson 16 trains one to read.
 #
 # </details>
 
@@ -534,23 +426,13 @@ legend = plots.legend(ax, fontsize=8)
 # ### Exercise 6.8 · `longformer_mask` ★
 # ●○○ easy · 5 minutes · 2 points
 #
-# With a window only, information travels slowly. The **Longformer** adds a few *global* positions,
-# such as the first token or those of a question: they see all positions, and all positions see
-# them. The window is given.
+# The **Longformer** adds a few *global* positions to a window: they see all positions, and all
+# positions see them. The window is given.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# “Sees all” is a whole row. “Is seen by all” is a whole column.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# A list of positions as an index picks several rows at once: `mask[[0, 5], :]` is `(2, T)`, and can
-# be assigned to. (`mask[[0, 5], [0, 5]]` picks two single entries.)
-# </details>
-# <details><summary>Hint 3 · a smaller step</summary>
-#
-# With a single global position *g*: which row of the mask becomes True, and which column? Now for a
-# list of them.
+# “Sees all” is a whole row, “is seen by all” a whole column. A list as an index picks several rows:
+# you can assign to `mask[[0, 5], :]`.
 # </details>
 
 # %% exercise="longformer_mask"
@@ -566,37 +448,28 @@ check.longformer_mask(longformer_mask)
 # In stages, each earned by itself: neighbours and global blocks (1), the winners of the lottery
 # (1), blocks of several positions (1).
 #
-# **BigBird** works with blocks of positions, because hardware reads blocks, and adds *random* ones:
-# short cuts through the sequence. A block sees
+# **BigBird** works with blocks of positions and adds *random* short cuts. A block sees
 # - itself and the block on each side,
 # - the first and the last block, which are global in both directions,
 # - the `n_random` winners of a lottery among the blocks that it does not see yet.
 #
-# `n_random` may be 0, and a block a single position.
-#
-# The lottery is given, made from `seed`, so that the pattern is the same in every training step and
-# after loading the model tomorrow.
+# `n_random` may be 0, and a block a single position. The lottery is given.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Do everything on the small matrix of blocks, `(n_blocks, n_blocks)`. Widen it to positions at the
-# very end.
+# Do everything on the small matrix of blocks, `(n_blocks, n_blocks)`, and widen it to positions at
+# the very end. How do you keep a block that is already seen from winning?
 # </details>
 # <details><summary>Hint 2 · the functions</summary>
 #
 # `topk(n, dim=1).indices` are the columns of the largest numbers of each row.
-# `mask.scatter(1, columns, True)` switches these on, and returns a new tensor. `repeat_interleave`
-# repeats each row (or column) where it stands.
+# `mask.scatter(1, columns, True)` switches these on. `repeat_interleave` repeats each row (or
+# column) where it stands.
 # </details>
-# <details><summary>Hint 3 · a smaller step</summary>
+# <details><summary>Hint 3 · “the mask for … is wrong”, only with n_random=4</summary>
 #
-# Three questions, in this order. Which blocks see each other before the lottery? How do you keep a
-# block that is seen already from winning? And which repetition keeps the copies of a block
-# together?
-# </details>
-# <details><summary>Hint 4 · “the mask for … is wrong”, only with n_random=4</summary>
-#
-# With few blocks there are fewer than `n_random` left to draw. Drawing a seen one does no harm.
+# With few blocks there are fewer than `n_random` left to draw. Drawing one that is already seen
+# does no harm.
 # </details>
 
 # %% exercise="bigbird_mask"
@@ -607,96 +480,40 @@ check.bigbird_mask(bigbird_mask)
 
 # %% [markdown]
 # ### BigBird without its parts
-# Are BigBird's random blocks short cuts? On 64 blocks, with each part taken away in turn. A block
-# of one position is enough, since all positions of a block see the same.
-
+# Which part makes the difference?
 
 # %% demo=true
-def random_window(n_blocks, seed):
-    """A window of one block on each side and one random block, none of them global."""
-    window = local_mask(n_blocks, 1)
-    lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed))
-    return window.scatter(1, lottery.masked_fill(window, -1.0).argmax(dim=1, keepdim=True), True)
-
-
-for name, masks in {
-    "window": [local_mask(64, 1)],
-    "window + 2 global": [longformer_mask(64, 1, [0, 63])],
-    "window + 2 global + 1 random (BigBird)": [bigbird_mask(64, 1, 1, seed) for seed in range(40)],
-    "window + 1 random": [random_window(64, seed) for seed in range(40)],
-}.items():
-    steps = [steps_to_meet(mask) for mask in masks]
-    counted = ", ".join(f"{n} steps {steps.count(n)}x" for n in sorted(set(steps)))
-    print(f"{name:<40} all meet after {counted}")
-
-draw_masks(
-    {
-        "Longformer: window 2, global 0": longformer_mask(T, 2, [0]),
-        "BigBird: blocks of 2, 1 random": bigbird_mask(12, 2, n_random=1, seed=0),
-        "window and random, none global": random_window(T, seed=0),
-    },
-    width=2.9,
-)
+layers = experiments.bigbird_without_its_parts(local_mask, longformer_mask, bigbird_mask)
 
 # %% [markdown]
-# *Three sparse masks of 24 positions; above, the number of steps on 64 blocks, in 40 draws of the
-# random ones.* In BigBird the global blocks make all pairs meet in two steps, with random blocks or
-# without. What random blocks can do shows without the global ones: 63 steps become 7 to 12. So they
-# are short cuts, and leave no position as the one through which everything must pass.
+# *Three sparse masks of 24 positions; above, the number of layers on 64 blocks, in 40 draws of the
+# random ones.* With global blocks all pairs meet in two layers, with random blocks or without.
+# Without global blocks, random ones shorten 63 layers to 7 to 12. They are short cuts, and
+# depend on no single position.
 #
-# A dense mask has *T*² True entries. How does the number grow for the others? On axes that are both
-# logarithmic, *T*² is a line of slope 2.
-
-# %% demo=true
-lengths = [64, 128, 256, 512, 1024, 2048]
-work = {name: [] for name in ("dense", "causal", "BigBird", "Longformer", "local")}
-for T in lengths:
-    work["dense"].append(T * T)
-    work["causal"].append(causal_mask(T).sum())
-    work["BigBird"].append(bigbird_mask(T // 16, 16, n_random=1, seed=0).sum())
-    work["Longformer"].append(longformer_mask(T, 16, [0, 1]).sum())
-    work["local"].append(local_mask(T, 16).sum())
-ax = plots.lines(lengths, work, xlabel="T", ylabel="pairs that are allowed", log=True)
-ax.set(yscale="log")
-print({name: int(counts[-1]) for name, counts in work.items()}, "at T = 2048")
-
-# %% [markdown]
-# *Allowed pairs against length, both axes logarithmic: dense and causal have slope 2, the three
-# sparse patterns, in the end, slope 1.* Causal is half of dense. The sparse ones grow with *T*
-# alone. But a mask saves no work. As long as the whole matrix is computed and then masked, the work
-# is *T*² for all of them. The last exercise does better.
-
-# %% [markdown]
+# In all three, the number of allowed pairs grows with *T*, not with *T*². But as long as the whole
+# matrix is computed and then masked, the work is *T*² all the same. The last exercise does better.
+#
 # ### Without the matrix
 # ### Exercise 6.10 · `sliding_window_attention` ★
 # ●●● hard · 25 minutes · 2 points
 #
-# For a local window of *w* neighbours on each side, each query needs only 2*w* + 1 scores.
-# Compute attention with a local mask without ever making a `(T, T)` tensor, neither of scores nor
-# of bools. The check calls it with a sequence of half a million. Scores of ±1000 are fine.
+# For a local window of *w* neighbours on each side, each query needs only 2*w* + 1 scores. Compute
+# attention with a local mask without ever making a `(T, T)` tensor, neither of scores nor of bools.
+# The check calls it with a sequence of half a million. Scores of ±1000 are fine.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Go over the offsets −*w* … *w*, not over the positions: shift the keys by the offset, and all
+# Loop over the offsets −*w* … *w*, not over the positions: shift the keys by the offset, and all
 # queries meet their neighbour at that distance in one multiplication.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Pad keys and values by *w* rows on both ends: `(..., T + 2w, d)`. Rows `c` to `c + T` of it are
-# the neighbours at offset *c* − *w*. One offset gives `(..., T)` scores; stacked,
-# `(..., T, 2w + 1)`.
+# Pad keys and values by *w* rows on both ends, `F.pad(k, (0, 0, w, w))`: `(..., T + 2w, d)`. Rows
+# `c` to `c + T` of it are the neighbours at offset *c* − *w*. One offset gives `(..., T)` scores;
+# stacked, `(..., T, 2w + 1)`. A padded row has score 0, not −∞: it must be hidden.
 # </details>
-# <details><summary>Hint 3 · a smaller step</summary>
-#
-# Write it for `window=1` with three shifted copies, and compare with `masked_attention` under
-# `local_mask(T, 1)`. Which entries of the three columns lie outside of the sequence, and what must
-# their scores be? Then replace the three copies by a loop over 2*w* + 1 columns.
-# </details>
-# <details><summary>Hint 4 · how to pad</summary>
-#
-# `F.pad(k, (0, 0, a, b))` leaves the last axis alone and adds `a` rows before and `b` rows after on
-# the last but one. A padded row has score 0, not −∞: it must be hidden.
-# </details>
+
 
 # %% exercise="sliding_window_attention"
 from attention.masked_attention import sliding_window_attention
@@ -705,34 +522,12 @@ from attention.masked_attention import sliding_window_attention
 check.sliding_window_attention(sliding_window_attention)
 
 # %% demo=true
-lengths = [256, 512, 1024, 2048, 4096]
-clock = {"dense, then masked": [], "sliding window": []}
-threads = torch.get_num_threads()
-torch.set_num_threads(1)  # one core: its own time, whatever else the machine does
-for T in lengths:
-    x = torch.randn(T, 32)
-    runs = {
-        "dense, then masked": lambda x=x, T=T: masked_attention(x, x, x, local_mask(T, 8)),
-        "sliding window": lambda x=x: sliding_window_attention(x, x, x, 8),
-    }
-    for name, run in runs.items():
-        clock[name].append(timing.shortest(run))  # of the processor
-torch.set_num_threads(threads)
-
-# %% demo=true
-ax = plots.lines(lengths, clock, xlabel="T", ylabel="milliseconds", log=True)
-ax.set(yscale="log")
-ax.set_xticks(lengths, lengths)
-ax.minorticks_off()
-for T in (4096, 1_000_000):
-    print(f"T {T:9,d}   scores: dense {T * T * 4 / 2**20:12,.0f} MiB", end="   ")
-    print(f"window of 8 {T * 17 * 4 / 2**20:6.1f} MiB")
+ax = experiments.time_of_a_window(masked_attention, local_mask, sliding_window_attention)
 
 # %% [markdown]
 # *Processor time against length with a window of 8 on each side, both axes logarithmic, on the
-# machine that built this notebook.* With twice the length the dense way has four times as many
-# multiplications, and takes longer where its tables outgrow the caches. The window has twice
-# as many, and takes about twice as long once overheads no longer count.
+# machine that built this notebook.* When the length doubles, the dense way needs four times as many
+# multiplications, the window twice as many.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, section 3.2.3.
@@ -741,5 +536,3 @@ for T in (4096, 1_000_000):
 #   [arXiv:2004.05150](https://arxiv.org/abs/2004.05150)
 # - M. Zaheer et al. (2020). *Big Bird: Transformers for longer sequences.*
 #   [arXiv:2007.14062](https://arxiv.org/abs/2007.14062)
-# - L. Weng (2023). *The Transformer family, version 2.0.*
-#   [lilianweng.github.io](https://lilianweng.github.io/posts/2023-01-27-the-transformer-family-v2/)

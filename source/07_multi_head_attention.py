@@ -2,21 +2,19 @@
 # # 07 · Why several at once?
 #
 # A head makes one average per position. A word that needs two things at once, its subject and its
-# verb, gets a mixture of both. Several smaller heads side by side have as many parameters as one
-# large head, and each may look somewhere else.
+# verb, gets a mixture of both. Several smaller heads can each look somewhere else, at no cost in
+# parameters.
 #
 # **After this lesson** you can
-# - **split** vectors into heads and **merge** them again, and see why a `view` is not enough,
-# - write **multi-head attention**, equal to PyTorch's layer for self- and cross-attention,
+# - **split** vectors into heads and **merge** them again,
+# - write **multi-head attention** that equals PyTorch's layer,
 # - say what each head **adds** to the output, and what more heads cost,
-# - **share** keys among heads, for a smaller cache,
-# - show how few directions trained heads use (★ and let them **collaborate**).
+# - **share** keys among heads (★ and let heads **collaborate**).
 #
-# **Time** 90 minutes, ★ 20 more · **Points** 18 · **GPU** not needed · **You need** lessons 05 and
+# **Time** 85 minutes, ★ 20 more · **Points** 18 · **GPU** not needed · **You need** lessons 05 and
 # 06
 
 # %%
-import copy
 import math
 
 import torch
@@ -24,20 +22,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.experiments import multi_head_attention as experiments
-from attention.experiments import recorded
+from attention.experiments import translator_so_far
 from attention.masked_attention import causal_mask, masked_attention
 from attention.provided import demand
-from attention.provided.figures import plots
-from attention.provided.measuring import memory
 from attention.provided.predictions import compare
-from attention.provided.training_steps import fewer
-from attention.scaled_dot_product_attention import SelfAttentionHead
 from autograder import check
 
 # %% [markdown]
 # ## What fails without this idea
-# One query should fetch **two** values: those of keys 0 and 3. Give it the best weights that there
-# are, half and half:
+# A query should fetch **two** values, those of keys 0 and 3. The best weights are half and half:
 
 # %%
 values = torch.tensor([[4.0, 0.0], [9.0, 9.0], [7.0, 1.0], [0.0, 6.0]])
@@ -47,14 +40,13 @@ two_heads = torch.cat([values[0], values[3]])
 print("two heads, side by side:", two_heads.tolist())
 
 # %% [markdown]
-# An average forgets what it was made of. No choice of weights helps: the context is one point in
-# the convex hull of the values (lesson 01).
+# An average forgets what it was made of.
 #
 # ## The idea
-# Run several attentions in parallel, each with projections of its own, and put their contexts side
-# by side. To keep the number of parameters, each works in fewer dimensions: with *H* heads,
-# $d_\text{head} = d_\text{model} / H$. A last projection, $W_o$, turns every context into an
-# **update** of full length, and the output is the sum of the updates.
+# Run several attentions in parallel, each with its own projections, and put their contexts side by
+# side. To keep the number of parameters, each head works in $d_\text{head} = d_\text{model} / H$
+# dimensions. A last projection, $W_o$, turns every context into an **update** of full length, and
+# the output is the sum of the updates.
 #
 # ![Query, key and value pass through W_q, W_k and W_v and are split into three heads. Each head
 # attends by itself, and its context times its own rows of W_o is its update. The three updates are
@@ -64,8 +56,8 @@ print("two heads, side by side:", two_heads.tolist())
 # = \sum_{h=1}^{H} \text{head}_h\, W_o^h, \qquad
 # \text{head}_h = \text{Attention}(q W_q^h,\; k W_k^h,\; v W_v^h)$$
 #
-# $W_o^h$ are the rows of $W_o$ that head *h* meets: d_head of them. So inside a layer no head
-# learns what another has found; only the next layer reads the sum.
+# $W_o^h$ are the d_head rows of $W_o$ that multiply head *h*. Heads of one layer cannot read each
+# other; only the next layer reads their sum.
 #
 # | quantity | shape | in the paper's base model |
 # |---|---|---|
@@ -75,10 +67,10 @@ print("two heads, side by side:", two_heads.tolist())
 # | merged | `(B, T_q, H · d_head)` | 8 · 64 = 512 |
 # | output | `(B, T_q, d_model)` | 512 |
 #
-# No loop over heads is needed: all $W_q^h$ stand side by side in one matrix, and the heads are an
-# axis like the batch.
+# No loop over heads is needed: all $W_q^h$ stand side by side in one matrix, and the heads are one
+# more axis.
 #
-# By hand, one query and one key with two heads. Each head scores its own half of the features:
+# By hand, one query and one key. Each of two heads scores its own half of the features:
 
 # %%
 q_by_hand, k_by_hand = [1.0, 2.0, 0.0, 3.0], [2.0, 1.0, 5.0, 1.0]
@@ -92,26 +84,17 @@ for h in range(2):
 # ### Exercise 7.1 · `split_heads`
 # ●●○ medium · 8 minutes · 2 points
 #
-# `(B, T, d_model)` becomes `(B, H, T, d_head)`. Head *h* gets the features *h* · d_head to
-# (*h* + 1) · d_head − 1 of **every** position. The test of the sizes is given.
+# `(B, T, d_model)` becomes `(B, H, T, d_head)`. Head *h* gets the features *h* · d_head to (*h* +
+# 1) · d_head − 1 of **every** position. The test of the sizes is given.
 #
 # ![Left: four positions with six features. Middle: three heads, each with two features of all four
 # positions. Right: a view alone has the same shape, but each "head" holds neighbouring numbers of
 # two positions.](figures/split_heads.svg)
 #
-# <details><summary>Hint 1 · the idea</summary>
+# <details><summary>Hint 1 · the shapes</summary>
 #
-# The last axis is what is cut. Cut it first, then bring the axes into order. A reshape keeps the
-# order in which the numbers are read; only a transpose changes it.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `(B, T, d_model)` → `(B, T, H, d_head)` → `(B, H, T, d_head)`
-# </details>
-# <details><summary>Hint 3 · “RuntimeError: view size is not compatible …”</summary>
-#
-# A `view` that only splits the last axis never fails. Yours does something else; `reshape` would
-# silence the error, and the values would stand in the wrong places.
+# First cut the last axis in two, then put the axes in order: `(B, T, d_model)` →
+# `(B, T, H, d_head)` → `(B, H, T, d_head)`. Only a transpose changes the order of the numbers.
 # </details>
 
 # %% exercise="split_heads"
@@ -122,8 +105,7 @@ check.split_heads(split_heads)
 
 # %% [markdown]
 # ### Break it
-# The common mistake has the right shape and trains without any error message. What does the check
-# say?
+# The common mistake has the right shape and trains without an error. What does the check say?
 
 
 # %% demo=true
@@ -137,9 +119,8 @@ def only_a_view(x, n_heads):
 check.preview("split_heads", only_a_view)
 
 # %% [markdown]
-# With it every “head” is attention *within* a few positions. And once the heads are merged,
-# position 0 holds numbers of later positions: in a causal model that is a leak, as the test of
-# lesson 06 would show.
+# With this view, each “head” attends *within* a few positions. After merging, position 0 holds
+# numbers of later positions: in a causal model that is a leak.
 #
 # ### Exercise 7.2 · `merge_heads`
 # ●○○ easy · 5 minutes · 1 point
@@ -148,11 +129,7 @@ check.preview("split_heads", only_a_view)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# The same two steps in reverse. Before heads and features can be joined, they must be neighbours.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `(B, H, T, d_head)` → `(B, T, H, d_head)` → `(B, T, H · d_head)`
+# The same two steps in reverse: only neighbouring axes can be joined.
 # </details>
 
 # %% exercise="merge_heads"
@@ -164,9 +141,8 @@ check.merge_heads(merge_heads)
 # %% [markdown]
 # ## The layer
 # The attention between the heads' queries and keys is that of lesson 06, with dropout on the
-# weights. With `fused=True` it is PyTorch's fused attention, which computes the same in tiles and
-# stores no `(T_q, T_k)` table (but for dropout in training on a CPU). Train with it, and use the
-# other one to look at the weights.
+# weights. With `fused=True` it is PyTorch's fused attention, which computes the same result without
+# storing a `(T_q, T_k)` table. Train with it, and use the other one to look at the weights.
 
 # %% given="attend"
 from attention.multi_head_attention import attend
@@ -178,15 +154,12 @@ from attention.multi_head_attention import attend
 # In stages, each earned by itself: without a mask (2), with a mask (1), with `head_mask` (1), with
 # dropout, `fused` and `return_weights` (1).
 #
-# Write the projections and `forward`. The sizes, the mask's axis for the heads and the choice of
-# the way are given. Three points to mind:
-# - **splitting and merging**: if your `split_heads` and `merge_heads` are right, `forward` may call
-#   them. Or write a line for each: `unflatten(-1, heads)` splits an axis in two, `flatten(2)` joins
-#   all axes from 2 on;
+# Write the projections and `forward`. Mind three points:
+# - **splitting and merging**: call your `split_heads` and `merge_heads`, or write a line for each:
+#   `unflatten(-1, heads)` splits an axis in two, `flatten(2)` joins all axes from 2 on;
 # - **dropout** belongs to training: `self.training` is False after `eval()`, but `attend` cannot
 #   know;
 # - **`head_mask`** multiplies each head's context by a number: 1 keeps the head, 0 silences it.
-#   Lesson 17 uses it to find out which heads matter.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -198,16 +171,9 @@ from attention.multi_head_attention import attend
 # context is `(B, H, T_q, d_head)`. A `head_mask` of `(H,)` or `(B, H)` needs two more axes at the
 # end.
 # </details>
-# <details><summary>Hint 3 · a smaller step</summary>
-#
-# Write it for one head first: project three times, `attend`, `W_o`. Then: where must each
-# projection be split, and where the context merged? What does a gate of shape `(H,)` have to become
-# to line up with `(B, H, T_q, d_head)`?
-# </details>
-# <details><summary>Hint 4 · “the module has other parameters”</summary>
+# <details><summary>Hint 3 · “the module has other parameters”</summary>
 #
 # Four layers `nn.Linear` from d_model to d_model, with bias, named `W_q`, `W_k`, `W_v` and `W_o`.
-# `self.dropout` is a number, not a layer.
 # </details>
 
 # %% exercise="MultiHeadAttention"
@@ -218,26 +184,10 @@ check.MultiHeadAttention(MultiHeadAttention)
 
 # %% [markdown]
 # The check has compared it with `nn.MultiheadAttention`. It also equals a **loop over single
-# heads** of lesson 05, each with its slice of the weights, and PyTorch's fused attention:
+# heads** of lesson 05, each with its slice of the weights:
 
 # %% demo=true
-torch.manual_seed(0)
-layer, x = MultiHeadAttention(d_model=12, n_heads=3).eval(), torch.randn(2, 5, 12)
-for name in ("W_q", "W_k", "W_v"):
-    nn.init.zeros_(getattr(layer, name).bias)  # the heads of lesson 05 have none
-contexts = []
-with torch.no_grad():
-    for h in range(3):
-        head = SelfAttentionHead(d_model=12, d_head=4)
-        for name in ("W_q", "W_k", "W_v"):
-            getattr(head, name).weight.copy_(getattr(layer, name).weight[4 * h : 4 * h + 4])
-        contexts.append(head(x, causal_mask(5)))
-    looped = layer.W_o(torch.cat(contexts, dim=-1))
-    ours = layer(x, x, x, causal_mask(5))
-    layer.fused = True
-    fused = layer(x, x, x, causal_mask(5))
-print("equals a loop over heads:", torch.allclose(ours, looped, atol=1e-6))
-print("equals fused attention:  ", torch.allclose(ours, fused, atol=1e-6))
+layer, x, contexts = experiments.loop_over_heads(MultiHeadAttention)
 
 # %% [markdown]
 # ## What each head adds
@@ -249,13 +199,8 @@ print("equals fused attention:  ", torch.allclose(ours, fused, atol=1e-6))
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Merged, the contexts of a position are H · d_head numbers. Which rows of $W_o$ do those of head
-# *h* meet in the product?
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Cut into heads, $W_o$ is `(H, d_head, d_model)`. A product of `(B, H, T, d_head)` with it pairs
-# head with head.
+# Which rows of $W_o$ does head *h* meet in the product? Cut into heads, $W_o$ is
+# `(H, d_head, d_model)`, and a product of `(B, H, T, d_head)` with it pairs head with head.
 # </details>
 
 # %% exercise="head_updates"
@@ -265,60 +210,38 @@ from attention.multi_head_attention import head_updates
 check.head_updates(head_updates)
 
 # %% demo=true
-with torch.no_grad():
-    updates = head_updates(torch.stack(contexts, dim=1), layer.W_o.weight.T)  # (2, 3, 5, 12)
-    print("sum and bias: ", torch.allclose(updates.sum(dim=1) + layer.W_o.bias, ours, atol=1e-6))
-    without = layer(x, x, x, causal_mask(5), head_mask=torch.tensor([1.0, 0.0, 1.0]))
-print("without head 1:", torch.allclose(ours - without, updates[:, 1], atol=1e-6))
+updates = head_updates(contexts, layer.W_o.weight.T)  # (2, 3, 5, 12)
+whole = layer(x, x, x, causal_mask(5))
+print("sum and bias: ", torch.allclose(updates.sum(dim=1) + layer.W_o.bias, whole, atol=1e-6))
+without = layer(x, x, x, causal_mask(5), head_mask=torch.tensor([1.0, 0.0, 1.0]))
+print("without head 1:", torch.allclose(whole - without, updates[:, 1], atol=1e-6))
 
 # %% [markdown]
 # A gate of 0 takes one update out of the sum and leaves the others as they are. (PyTorch keeps
 # $W_o$ transposed, hence the `.T`.)
 #
 # ### Predict first
-# Now the problem of the beginning, learned. Eight items stand in a row. Each has a *name*, a
-# *content* of four numbers, and the names of **two items**, whose contents it must report (drawn at
-# random: in one of eight cases both are the same). We train one layer with 1, 2 and 4 heads. All
-# have the same number of parameters. Always saying 0 has a loss of 1; where will one head end?
+# Eight items stand in a row. Each has a *name*, a *content* of four numbers, and the names of **two
+# items** whose contents it must report, drawn at random. We train one layer with 1, 2 and 4 heads,
+# all with the same number of parameters. Always saying 0 has a loss of 1. Where will one head end?
 
 # %%
 prediction = None  # the loss of one head, from 0 to 1; None skips this
 
 # %% demo=true
-threads = torch.get_num_threads()
-torch.set_num_threads(1)  # such small matrices are faster on one core
-trained, curves = {}, {}
-for n_heads in (1, 2, 4):
-    torch.manual_seed(0)
-    layer, read_out = MultiHeadAttention(28, n_heads), nn.Linear(28, 8)
-    at_first = copy.deepcopy(layer)
-    losses = experiments.train(layer, read_out, seed=0, steps=fewer(240, most=20))
-    trained[n_heads] = layer, read_out
-    curves[f"heads: {n_heads}"] = losses
-    print(f"heads: {n_heads}   loss of the last 10 steps: {sum(losses[-10:]) / 10:.3f}")
-torch.set_num_threads(threads)
-ax = plots.lines(range(len(losses)), curves, xlabel="step", ylabel="loss")
-bottom = ax.set_ylim(bottom=0)
-compare(prediction, sum(curves["heads: 1"][-10:]) / 10, "loss of one head")
+trained, losses = experiments.one_two_or_four_heads(MultiHeadAttention)
+compare(prediction, losses[1], "loss of one head")
 
 # %% [markdown]
 # *Loss against training step for 1, 2 and 4 heads: one head stops at nearly half of the variance,
-# two and four come near 0.* One head with 28 dimensions can fetch one content, or a weighted sum of
-# two. The mean of two explains half of their variance, and all of it where both are the same, so
-# that 7/16 = 0.44 remains. Two heads with 14 dimensions fetch both. Then the more the better? Three
-# seeds, up to 28 heads of one dimension:
+# two and four come near 0.* One head fetches a weighted sum of two contents. Their mean explains
+# half of the variance, and all of it in the one case of eight where both items are the same, so
+# that 7/16 = 0.44 remains. Two heads fetch both.
+#
+# Are more heads always better?
 
 # %% demo=true
-rows = recorded.read("multi_head_attention", "how many heads")
-counts = sorted({row["n_heads"] for row in rows})
-ax = plots.panels(width=5.2, height=2.6)
-for seed in (0, 1, 2):
-    losses = [row["loss"] for row in rows if row["seed"] == seed]
-    ax.plot(counts, losses, "o-", color=plots.BLUE, linewidth=1, markersize=4)
-ax.set(xscale="log", xticks=counts, xticklabels=[f"{n}\n{28 // n}" for n in counts], ylim=(0, None))
-ax.minorticks_off()
-label = ax.set(xlabel="heads (above) and d_head (below)", ylabel="loss of the last 10 steps")
-print({n: [row["loss"] for row in rows if row["n_heads"] == n] for n in counts})
+ax = experiments.how_many_heads()
 
 # %% [markdown]
 # *Loss after 240 steps against the number of heads, one line for each of three seeds (recorded).*
@@ -328,75 +251,48 @@ print({n: [row["loss"] for row in rows if row["n_heads"] == n] for n in counts})
 # Where do the two heads look?
 
 # %% demo=true
-x, _ = experiments.two_pointers(1, torch.Generator().manual_seed(3))
-names, first, second = (x[0, :, 8 * i : 8 * i + 8].argmax(dim=1).tolist() for i in range(3))
-with torch.no_grad():
-    _, weights = trained[2][0](x, x, x, return_weights=True)  # (1, 2, 8, 8)
-axes = plots.panels(columns=2, width=3.6, height=3.2)
-for h, ax in enumerate(axes):
-    asks = [f"asks {a} and {b}" for a, b in zip(first, second, strict=True)]
-    plots.heatmap(weights[0, h], ax, f"head {h}", queries=asks, keys=names, colorbar=h == 1)
-    ax.set(xlabel="keys: name of the item", ylabel="")
-hits = {}
-for label, wanted in (("first", first), ("second", second)):
-    where = torch.tensor([names.index(name) for name in wanted])
-    hits[label] = [round(weights[0, h, range(8), where].mean().item(), 2) for h in range(2)]
-print("mean weight of heads 0 and 1 on the item asked for:", hits)
+weights = experiments.where_two_heads_look(trained[2][0])
 
 # %% [markdown]
 # *Weights of the two heads on one sequence: in each row, one head looks at the first item asked for
 # and the other at the second.*
 #
 # ### Break it
-# Silence one of the heads: its update is gone. Which of the two reports will suffer, and how much?
+# Silence one of the two heads. Which of the two reports will suffer?
 
 # %% demo=true
-for gates in ([1.0, 1.0], [0.0, 1.0], [1.0, 0.0]):
-    two_reports = experiments.errors(*trained[2], torch.tensor(gates))
-    print(f"gates {gates}   error of the two reports:", [round(e, 2) for e in two_reports])
-experiments.show_silenced(recorded.read("multi_head_attention", "a head silenced"))
+experiments.silence(*trained[2])
 
 # %% [markdown]
-# Above, the layer trained here; below, ten of each kind (recorded). With two heads, the report that
-# the silent one fetched is lost (always saying 0 has an error of 1). The error of the other stays
-# below 0.05, but in one layer of ten it rises to 0.17. With four heads, each of the ten layers has
-# one that is hardly missed. Voita and colleagues (2019) found both in trained translators: heads
-# with a task, for the neighbouring token, for syntax, for rare words, and many that can be removed
-# at little cost (lesson 17).
+# With two heads, the report that the silent head fetched is lost. The error of the other report
+# stays below 0.05, except in one layer of ten, where it rises to 0.17. With four heads, each layer
+# has one that is hardly missed. Voita and colleagues (2019) found both kinds in trained
+# translators: heads with a task, and many that can be removed at little cost (lesson 17).
 #
 # ## How large is it?
-# Four linear layers from 512 to 512, as in the paper's base model, have 1 048 576 weights and 2048
-# biases, whatever the number of heads: in parameters heads are free.
+# The four linear layers of the paper's base model have 1 050 624 parameters, whatever the number of
+# heads.
 #
 # ### Predict first
-# And in megabytes? Each head has its own table of weights. How many times as many does the layer
+# And in megabytes? Each head has its own table of weights. How many times as much does the layer
 # allocate with 16 heads as with one, for 512 positions and *d*_model = 64?
 
 # %%
 prediction = None  # a factor; None skips this
 
 # %% demo=true
-x, allocated = torch.randn(1, 512, 64), {"weights stored": [], "fused": []}
-for name, fused in (("weights stored", False), ("fused", True)):
-    for n_heads in (1, 2, 4, 8, 16):
-        layer = MultiHeadAttention(64, n_heads, fused=fused).eval()
-        allocated[name].append(memory.megabytes(lambda layer=layer: layer(x, x, x)))
-ax = plots.lines((1, 2, 4, 8, 16), allocated, xlabel="heads", ylabel="MB allocated")
-ax.set_xticks((1, 2, 4, 8, 16))
-bottom = ax.set_ylim(bottom=0)
-for name, megabytes in allocated.items():
-    print(f"{name:<15} MB for 1 to 16 heads:", [round(mb, 1) for mb in megabytes])
-compare(prediction, allocated["weights stored"][-1] / allocated["weights stored"][0], "factor")
+factor = experiments.memory_of_heads(MultiHeadAttention)
+compare(prediction, factor, "factor")
 
 # %% [markdown]
 # *Megabytes that one call allocates, all its tensors added, against the number of heads; the
 # parameters are the same at each.* The tables are *H* · T_q · T_k numbers, and soon they are nearly
-# all there is. Fused attention does not store them here, so there heads cost no space either.
+# all there is. Fused attention does not store them.
 #
 # ## Do the heads ask different questions?
-# The scores of head *h*, scale and biases aside, are $x\,W_q^h W_k^{h\top} x^\top$. The matrix
-# $W_q^h W_k^{h\top}$ is (d_model, d_model), but of rank d_head at most. All heads together have
-# d_model directions. Do they use them?
+# The scores of head *h*, without scale and biases, are $x\,W_q^h W_k^{h\top} x^\top$. The rank of
+# $W_q^h W_k^{h\top}$ is d_head at most. All heads together have d_model directions. Do they use
+# them?
 #
 # ### Exercise 7.5 · `captured_variance`
 # ●●○ medium · 8 minutes · 2 points
@@ -408,12 +304,7 @@ compare(prediction, allocated["weights stored"][-1] / allocated["weights stored"
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Squares, running sum, divided by the total. `torch.linalg.svdvals` returns the singular values,
-# largest first.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# For `(..., m, n)` there are `min(m, n)` singular values. The total needs its axis kept, so that
-# every matrix is divided by its own.
+# largest first. Keep the axis of the total, so that every matrix is divided by its own.
 # </details>
 
 # %% exercise="captured_variance"
@@ -423,42 +314,23 @@ from attention.multi_head_attention import captured_variance
 check.captured_variance(captured_variance)
 
 # %% [markdown]
-# How many of its 7 directions does each of the four trained heads use, and how many of the 28 do
-# they use together? As a control, the layer before its training:
+# How many of its 7 directions does each of four heads use, and how many of 28 do they use together,
+# before training and after?
 
 # %% demo=true
-with torch.no_grad():
-    curves = {}
-    for name, layer in (("trained", trained[4][0]), ("before training", at_first)):
-        W_q, W_k = layer.W_q.weight, layer.W_k.weight  # (28, 28)
-        each = captured_variance(W_q.view(4, 7, 28).mT @ W_k.view(4, 7, 28))[:, :7]  # (4, 7)
-        curves[name] = each.mean(dim=0), captured_variance(W_q.T @ W_k)
-axes = plots.panels(columns=2, width=3.6, height=2.8, share=False)
-for name, (each, together) in curves.items():
-    axes[0].plot(range(1, 8), each, label=name)
-    axes[1].plot(range(1, 29), together, label=name)
-axes[0].set(title="each head: 7 at most (mean)", ylabel="captured variance", ylim=(0, 1.05))
-axes[1].set(title="all heads together: 28 at most", ylim=(0, 1.05))
-line = axes[1].axvline(7, color=plots.GREY, linestyle="--", linewidth=1.2)
-plots.legend(axes[1], fontsize=8, loc="lower right")
-print("share of the 7 strongest directions of all heads together (recorded, seeds 0 to 2):")
-for n_heads in (1, 2, 4):
-    mine = [(row["before"], row["after"]) for row in rows if row["n_heads"] == n_heads]
-    print(f"heads: {n_heads}   before and after training:", mine)
+axes = experiments.directions(trained[4][0], MultiHeadAttention, captured_variance)
 
 # %% [markdown]
 # *Captured variance against the number of directions. Left: the single heads, which spread over
 # several of their 7. Right: all heads together, whose curve reaches 1 at 7 of 28 (dashed) after
-# training, and only near 20 before it.* Together they use few directions, but so does one head
-# alone, as the printed numbers show: the **task** needs no more. Eight names need seven directions,
-# because a number added to all scores of a row changes no weight. Cordonnier and colleagues report
-# the like of BERT: no head has a low rank by itself, but all together have.
-
-# %% [markdown]
+# training, and only near 20 before it.* Together they use few directions. But so does one head
+# alone, as the printed numbers show: the **task** needs no more. Cordonnier and colleagues found
+# the same in BERT: no single head has a low rank, but all together have.
+#
 # ## Fewer keys to remember
-# When a model writes a text, it keeps the keys and values of all tokens so far: the *KV cache*.
-# For long texts it can outgrow the model itself. **Grouped-query attention** lets groups of query
-# heads share one head of keys and values; **multi-query attention** has a single one for all.
+# A model that writes a text keeps the keys and values of all tokens so far, in the *KV cache*. For
+# long texts it can outgrow the model. In **grouped-query attention**, groups of query heads share
+# one head of keys and values; in **multi-query attention**, all of them share a single one.
 #
 # ### Exercise 7.6 · `share_heads`
 # ●○○ easy · 5 minutes · 2 points
@@ -466,14 +338,10 @@ for n_heads in (1, 2, 4):
 # Hand out the `H_kv` heads of keys (or values) to `n_heads` query heads. Neighbours share: of 3
 # heads of keys, 6 query heads get 0, 0, 1, 1, 2, 2.
 #
-# <details><summary>Hint 1 · the idea</summary>
+# <details><summary>Hint 1 · the functions</summary>
 #
-# Each head is repeated n_heads / H_kv times, where it stands.
-# </details>
-# <details><summary>Hint 2 · the functions</summary>
-#
-# `repeat` puts copies of the whole tensor one after the other: 0, 1, 2, 0, 1, 2. There is another
-# one, which repeats each entry of an axis in place; lesson 06 used it for BigBird's blocks.
+# `repeat` puts copies of the whole tensor one after the other: 0, 1, 2, 0, 1, 2. Another function
+# repeats each entry of an axis where it stands.
 # </details>
 
 # %% exercise="share_heads"
@@ -486,8 +354,8 @@ check.share_heads(share_heads)
 # ### Exercise 7.7 · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
-# A classmate has tried this with one head of keys for all, and with as many as there are query
-# heads. Both results were right.
+# A classmate has tried this answer with one head of keys for all, and with as many as there are
+# query heads. Both results were right.
 
 # %% broken="repeats_the_whole"
 from autograder.mistakes.multi_head_attention import repeats_the_whole
@@ -497,12 +365,8 @@ from autograder.mistakes.multi_head_attention import repeats_the_whole
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# For 2 heads of keys and 4 of queries, write down by hand which query head gets which keys, in your
-# function and in this one.
-# </details>
-# <details><summary>Hint 2 · “here … is right: … gives the same”</summary>
-#
-# An exchange shows only if what is exchanged differs: are the heads of your `x` different?
+# For 2 heads of keys and 4 of queries, write down which query head gets which keys, in your
+# function and in this one. The difference shows only if the heads of your `x` differ.
 # </details>
 
 # %% exercise="break_share_heads"
@@ -511,40 +375,54 @@ from attention.multi_head_attention import break_share_heads
 # %% check="break_share_heads" points=1
 check.break_share_heads(break_share_heads)
 
+# %% [markdown]
+# The cache of a model of 32 layers, each with 32 query heads of 128 numbers, for 8192 tokens:
+
 # %% demo=true
-layers, n_heads, d_head, T = 32, 32, 128, 8192
-print(f"{layers} layers, {n_heads} query heads of {d_head}, {T} tokens, 2 bytes a number:")
-for name, H_kv in (("multi-head", 32), ("grouped-query", 8), ("multi-query", 1)):
-    kept = 2 * layers * H_kv * T * d_head * 2  # keys and values
-    print(f"  {name:<14} {H_kv:2d} heads of keys   {kept / 2**20:6,.0f} MiB for one text")
-k = torch.randn(1, 8, T, d_head)
-shared = share_heads(k, n_heads)
-for name, keys in (("cached:", k), ("handed out:", shared)):
-    print(f"  {name:<12}keys {tuple(keys.shape)}   {keys.nbytes / 2**20:.0f} MiB at 4 bytes")
+sizes = experiments.cache_sizes(share_heads)
 
 # %% [markdown]
-# Only the small tensor is cached, and the large one need not be built either:
-# `F.scaled_dot_product_attention(…, enable_gqa=True)` takes keys and values of fewer heads.
+# Only the small tensor is cached. With `F.scaled_dot_product_attention(…, enable_gqa=True)` the
+# large one need not be built either.
+#
+# ## Your translator so far
+# Four heads now look at the English words, where lesson 05 had one head of the same total size.
+
+# %% demo=true
+_ = translator_so_far.up_to("07", MultiHeadAttention=MultiHeadAttention)
+
+# %% [markdown]
+# *The same picture with this lesson's translators; grey: all before the last.* Four heads are no
+# better than one: two runs are as good, and the third is worse with five and six digits. Perhaps
+# one head is enough where each letter needs one word.
 #
 # ## Limits
-# Several heads fetch several things, but each still makes an average. How many are needed depends
-# on the task. That they *may* look at different things does not mean that they do. And what a head
-# looks at is not yet what the model does with it (lesson 17).
+# How many heads are needed depends on the task. That heads *may* look at different things does not
+# mean that they do.
 #
+# ## Something of your own
+# Invent a task for several heads: perhaps each item reports the *difference* of two contents, or
+# three contents, or its neighbours'. `experiments.two_pointers??` shows how such items are made.
+# Train one layer with 1, 2 and 4 heads, draw the losses, and show the weights of a head that does
+# something you can name. How many heads does your task need?
+
+# %%
+# Your own experiment. It is handed in with the notebook, and not graded.
+
+# %% [markdown]
 # ## Summary
-# One head makes one average per position; several, side by side, fetch several things at once, with
-# the same number of parameters but a table of weights for each. The output is the sum of one update
-# for each head, its context times its rows of $W_o$.
-# Groups of heads can share their keys and values, which makes the cache smaller.
+# One head makes one average per position. Several heads fetch several things at once, with the same
+# number of parameters but a table of weights for each. The output is the sum of their updates.
+# Heads can share keys and values, which makes the cache smaller.
 #
 # **Next** [08 · What are the rows of X?](../08_tokens_and_positions/08_tokens_and_positions.ipynb)
 # They become tokens with positions: attention alone does not know the order of the words.
 #
 # ## Open questions
-# 1. One head stops at nearly half of the variance. Is it a matter of time? Train it four times as
-#    long: `experiments.train(layer, read_out, seed=0, steps=960)`.
-# 2. Replace `W_o` by the identity (`layer.W_o.weight.data = torch.eye(28)`, and keep it out of the
-#    training with `requires_grad_(False)`). Is it needed here, where a read-out follows?
+# 1. Does one head only need more time? Train it four times as long: `experiments.train_other(1, 0,
+#    MultiHeadAttention, steps=960)`.
+# 2. Is `W_o` needed here, where a read-out follows? Replace it by the identity:
+#    `experiments.train_other(2, 0, MultiHeadAttention, mixed=False)`.
 
 # %% [markdown] answer=true
 # <details><summary>What we found</summary>
@@ -565,30 +443,20 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
 #
 # In stages, each earned by itself: one head (1), several heads (1), the scale (1).
 #
-# If the heads need the same features, let them **share** queries and keys of a smaller width, and
-# give each head a *mixing vector* $m_h$ that says how much it listens to each shared feature:
+# Let the heads **share** narrower queries and keys, and give each head a *mixing vector* $m_h$ that
+# says how much it listens to each shared feature:
 #
 # $$\text{score}_h = \frac{(x\,\tilde W_q)\,\text{diag}(m_h)\,(y\,\tilde
 # W_k)^\top}{\sqrt{d_\text{head}}}$$
 #
 # With $m_h$ = 1 on the features of head *h* and 0 elsewhere this is ordinary multi-head attention.
-# So it is a generalisation, and it can be narrower: the paper reports queries and keys of a quarter
-# of the size at equal accuracy.
+# But the shared width can also be smaller: the paper reports equal accuracy with a quarter.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# For each head: weigh the features of the queries, then the usual product with the keys. `einsum`
-# says it in one line: a sum over the shared feature of three factors.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `(B, T_q, D)`, `(H, D)` and `(B, T_k, D)` become `(B, H, T_q, T_k)`: D is summed away. The values
-# `(B, H, T_k, d_v)` have one table per head already.
-# </details>
-# <details><summary>Hint 3 · a smaller step</summary>
-#
-# Which letters has `einsum` on its left side, which of them does the result keep, and which is
-# summed away?
+# For each head: weigh the features of the queries, then multiply with the keys as usual. `einsum`
+# says it in one line: `(B, T_q, D)`, `(H, D)` and `(B, T_k, D)` become `(B, H, T_q, T_k)`, and D is
+# summed away.
 # </details>
 
 # %% exercise="collaborative_heads"
@@ -597,20 +465,11 @@ from attention.multi_head_attention import collaborative_heads
 # %% check="collaborative_heads" points=3
 check.collaborative_heads(collaborative_heads)
 
+# %% [markdown]
+# Compare it with ordinary heads, and count what sharing saves:
+
 # %% demo=true
-torch.manual_seed(1)
-q, k, v = torch.randn(2, 5, 12), torch.randn(2, 7, 12), torch.randn(2, 3, 7, 4)
-blocks = torch.kron(torch.eye(3), torch.ones(1, 4))  # (H, d_model): head h listens to its own part
-print(blocks.int())
-apart = [
-    masked_attention(q[..., 4 * h : 4 * h + 4], k[..., 4 * h : 4 * h + 4], v[:, h])
-    for h in range(3)
-]
-same = torch.allclose(collaborative_heads(q, k, v, blocks, 4), torch.stack(apart, 1), atol=1e-6)
-print("equals ordinary heads:", same)
-for shared in (512, 256, 128):
-    count = 2 * 512 * shared + 8 * shared
-    print(f"queries and keys of 8 heads, shared width {shared:3d}: {count:9,d} parameters")
+same = experiments.collaborate(collaborative_heads)
 
 # %% [markdown]
 # ## References

@@ -18,9 +18,13 @@ settings.load_profile("unhurried")
 
 # Reasons that no installation mends: who runs the tests, and on which machine.
 MAY_BE_SKIPPED = ("root", "GPU")
-ONLY_MARKED = "(browser or serial)"  # as `make test` asks for them
+# What is asked for with -m, as `make test` and CI do, and what a file names that has such tests.
+NAMED = {
+    "(browser or serial)": re.compile(r"\bmark\.(browser|serial)\b|add_marker"),
+    "busy": re.compile(r"\bmark\.busy\b|add_marker"),
+    "long": re.compile(r"\bmark\.long\b|add_marker"),
+}
 NBGRADERS_STEPS = ("test_canary_stock", "test_the_same_attacks_earn_nothing_through_nbgrader")
-MARKED = re.compile(r"\bmark\.(browser|serial)\b|add_marker")
 
 
 def pytest_addoption(parser):
@@ -39,10 +43,13 @@ def pytest_ignore_collect(collection_path, config):
 
     Each process of a run imports all that it collects, which takes it longer than some tests.
     """
-    if config.option.markexpr.startswith(ONLY_MARKED) and collection_path.suffix == ".py":
-        text = collection_path.read_text(encoding="utf-8")
-        return None if MARKED.search(text) else True
-    return None
+    asked = config.option.markexpr.strip().split(" and ")
+    patterns = [NAMED[mark] for mark in asked if mark in NAMED]
+    other = any(" or " in mark for mark in asked if mark not in NAMED)
+    if not patterns or other or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return None if all(pattern.search(text) for pattern in patterns) else True
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -9,8 +9,10 @@ import sys
 
 import pytest
 
+import attention.search.__main__
 import attention.train.__main__
 import attention.translate.__main__
+import attention.write.__main__
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 
@@ -42,7 +44,13 @@ def test_the_help_of_every_command(encoding, command):
 
 
 @encodings
-@pytest.mark.parametrize("program", [attention.train.__main__, attention.translate.__main__])
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(attention.search.__main__, attention.train.__main__),
+        *(attention.translate.__main__, attention.write.__main__),
+    ],
+)
 def test_the_help_of_the_other_programs(encoding, program):
     status, said = run(encoding, program.main, "--help")
     assert status == 0 and "usage: " in said

@@ -65,7 +65,7 @@ def test_lesson_03_says_what_a_single_look_costs():
 def test_lesson_03_says_what_exchanged_annotations_do():
     found = bahdanau_attention.exchanged(at_most=60)  # of 732
     assert found["as before"] == found["numbers"] == 60
-    assert f"*{found['74']}*, as before, and so with all 732 test numbers" in said("03")
+    assert f"*{found['74']}*, as before, and the same holds for all 732" in said("03")
 
 
 def test_exchanged_annotations_are_exchanged():
@@ -154,8 +154,8 @@ def test_other_wavelengths_are_positions():
 def test_lesson_08_says_how_long_each_kind_takes():
     of, text = ("answers", "08 farther back"), said("08")
     steps = {kind: recorded(*of, "steps", kind=kind) for kind in KINDS if kind != "none"}
-    assert f"Sinusoidal positions take {span(steps['sinusoidal'])} steps" in text
-    told = f"rotary ones {span(steps['rotary'])}; learned ones {span(steps['learned'])} "
+    assert f"With sinusoidal positions it takes {span(steps['sinusoidal'])} steps" in text
+    told = f"rotary ones {span(steps['rotary'])}, with learned ones {span(steps['learned'])} "
     assert told in text
     least = f"{min(recorded(*of, 'right')):.3f}".removeprefix("0")
     assert f"at least {least} right at 24 tokens" in text
@@ -208,7 +208,7 @@ def test_lesson_14_says_what_letters_change():
         assert scored("by letters", seed)[0] > scored("by letters", seed)[1]
         assert scored("by parts", seed)[0] < scored("by parts", seed)[1]
     letters, parts = scored("brevity by letters")[1], scored("brevity by parts")[1]
-    assert f"By letters its brevity is {letters:.2f}, by parts {parts:.2f}, " in text
+    assert f"Its brevity is {letters:.2f} by letters and {parts:.2f} by parts," in text
     ours, beam, wanted = scored("letters")
     told = f"{beam:.1f} letters a number, greedy search {ours:.1f}, the references {wanted:.1f}"
     assert told in text

@@ -19,8 +19,10 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from attention.search import __main__ as search
 from attention.train import __main__ as train
 from attention.translate import __main__ as translate
+from attention.write import __main__ as write
 from autograder.commands import cli
 from tests.needs import needs, skip_without
 from tests.waiting import LONG
@@ -29,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-LESSONS = 19
+LESSONS = 21
 
 
 def blocks(language):
@@ -113,11 +115,12 @@ def is_nbgrader(words):
 
 
 def trains(words):
-    """The command that trains, or the one that translates, takes these words."""
-    parsers = {"attention.train": train.parser(), "attention.translate": translate.parser()}
+    """The command that trains, translates, writes or searches takes these words."""
+    programs = {"attention.search": search, "attention.train": train}
+    programs |= {"attention.translate": translate, "attention.write": write}
     assert words[1] == "-m"
     files = [place for place, word in enumerate(words) if word in ("<", ">")]
-    parsers[words[2]].parse_args(words[3 : min(files, default=None)])
+    programs[words[2]].parser().parse_args(words[3 : min(files, default=None)])
 
 
 def is_conda(words):

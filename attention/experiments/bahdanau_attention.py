@@ -3,21 +3,24 @@
 `train_one` trains one of them as lessons 02 and 03 do, and measures it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from attention.experiments import recorded
 from attention.experiments.recorded import Claim, Experiment
 from attention.experiments.sequence_to_sequence import measured
-from attention.provided.data.numbers import Corpus, Pair, in_words, numbers
+from attention.provided.data.numbers import Batch, Corpus, Pair, in_words, numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
-from attention.provided.figures import plots
+from attention.provided.figures import plots, seeds
 from attention.provided.models import translators
 from attention.provided.models.additive_attention import attend
+from attention.provided.models.recurrent import run_packed
 from attention.provided.training_steps import one_thread
+from attention.sequence_to_sequence import masked_cross_entropy
 
 ANSWERS = "bahdanau_attention"
 
@@ -81,10 +84,8 @@ class Compared(nn.Module):
 
     def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Return the annotations (B, T_k, d_source) and the one vector (B, d_source)."""
-        x = self.source_embedding(source)
-        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        annotations, last = self.encoder(packed)
-        return pad_packed_sequence(annotations, batch_first=True)[0], torch.cat([*last], dim=1)
+        annotations, last = run_packed(self.encoder, self.source_embedding(source), lengths)
+        return annotations, torch.cat([*last], dim=1)
 
     def begin(self, source: Tensor, lengths: Tensor) -> tuple[Any, Tensor, Tensor]:
         """Return what stays for a sentence, the first state, and the context that is read first."""
@@ -257,35 +258,158 @@ def _looks_and_is_right(model: Any, batch: Any, own: torch.Tensor) -> torch.Tens
     return torch.stack(found, dim=2)
 
 
+def wanted_and_written(model: Any, corpus: Corpus, digits: Sequence[int] = (3, 5, 6)) -> list[str]:
+    """Print a test number of each length beside its translation; returns the translations."""
+    pairs = [corpus.test_by_digits(at_most=1)[length][0] for length in digits]
+    written = translators.translations(model, corpus, pairs)
+    for (number, english, german), text in zip(pairs, written, strict=True):
+        print(f"{number}  {english}\n   wanted  {german}\n   wrote   {text[:70]}")
+    return written
+
+
+def one_hidden_feature(
+    additive_scores: Callable[..., Tensor], masked_softmax: Callable[..., Tensor]
+) -> Axes:
+    """Draw the weights of three queries, -2, 0 and 2, on 33 keys from -4 to 4.
+
+    There is a single hidden feature: W_q = W_k = 1 and v = 3.
+    """
+    k = torch.linspace(-4, 4, 33).view(1, -1, 1)  # (B, T_k, d_k)
+    q = torch.tensor([-2.0, 0.0, 2.0]).view(1, -1, 1)  # (B, T_q, d_q)
+    one = torch.ones(1, 1)
+    weights = masked_softmax(
+        additive_scores(q, k, one, one, torch.tensor([3.0])), torch.tensor([33])
+    )
+    named = {f"query {number:g}": row for number, row in zip(q.flatten(), weights[0], strict=True)}
+    return plots.lines(k.flatten(), named, xlabel="key", ylabel="weight")
+
+
+def first_steps(model: nn.Module, corpus: Corpus, steps: int) -> list[float]:
+    """Train a translator as lesson 02 does, print how the loss begins, and return all losses."""
+    batches = corpus.batches(translators.BATCH, steps, translators.SEED)
+    losses = translators.train(model, batches, steps, masked_cross_entropy)
+    print(f"loss {losses[0]:.2f} at step 1, {losses[-1]:.2f} at step {len(losses)}")
+    return losses
+
+
+def accuracies(named: Mapping[str, Any], corpus: Corpus) -> dict[str, dict[int, float]]:
+    """Print and return the share of test numbers that each model translates without error."""
+    found = {name: translators.accuracy_by_digits(model, corpus) for name, model in named.items()}
+    for name, shares in found.items():
+        print(f"{name:<12}", *(f"{digits} digits {share:.2f}" for digits, share in shares.items()))
+    return found
+
+
+FACTORS = {
+    "attention, both directions": {"attention": True, "bidirectional": True},
+    "attention, forward only": {"attention": True, "bidirectional": False},
+    "one vector, both directions": {"attention": False, "bidirectional": True},
+    "one vector, forward only": {"attention": False, "bidirectional": False},
+}
+
+
+def one_factor_at_a_time() -> dict[str, list[float]]:
+    """Draw recorded translators with and without attention, with and without a backward RNN.
+
+    Kept: data, 300 steps, decoder, 128 numbers an annotation (from two RNNs of 64 or one of 128).
+    `train_one` trains any of them.
+
+    returns  label → share of six-digit numbers without error, for seeds 0 to 2
+    """
+    rows = seeds.where(recorded.read("bahdanau_attention", "attention x bidirectional"), steps=300)
+    runs = {label: seeds.where(rows, **setting) for label, setting in FACTORS.items()}
+    for ax, digits in zip(plots.panels(1, 2, width=4.6, height=2.2), (5, 6), strict=True):
+        shares = {label: seeds.at_digits(found, digits) for label, found in runs.items()}
+        seeds.dots(shares, ax, f"{digits} digits", "translated without error", shares=True)
+    for label, found in shares.items():
+        shown = "   ".join(f"{share:.2f}" for share in found)
+        print(f"{label:<28} {runs[label][0]['parameters']:>7,} parameters   six digits: {shown}")
+    return shares
+
+
+@torch.no_grad()
+def _look_back(model: Any, batch: Batch, believed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Logits and weights of a translator of lesson 03; ``believed`` lengths go to its attention."""
+    lengths = batch.lengths if believed is None else believed
+    encoded = model.encode(batch.source, batch.lengths)
+    found: tuple[Tensor, Tensor] = model.look_back(*encoded, lengths, batch.target)
+    return found
+
+
+def _draw_alignment(weights: Tensor, english: str, german: str, ax: Axes, colorbar: bool) -> None:
+    """Letters down, words across, a dot at the largest weight of each letter."""
+    plots.heatmap(weights, ax, "", [*german, "EOS"], [*english.split(), "EOS"], colorbar=colorbar)
+    best = weights.argmax(dim=1)
+    ax.plot(best, range(len(best)), "o", color=plots.BLACK, markersize=3.5, mec="white")
+    ax.set(ylabel="")
+    ax.xaxis.tick_top()
+    for label in ax.get_xticklabels():
+        label.set(rotation=60, ha="left", rotation_mode="anchor")
+
+
 def alignments(model: Any, corpus: Corpus) -> Any:
     """Draw a translator's alignments of three test numbers: letters down, words across.
 
     A dot marks the largest weight of each letter, frames the ones and the tens.
     """
-    chosen = {
-        74: {"vierund": "four", "siebzig": "seventy"},
-        931: {"einund": "one", "dreißig": "thirty"},
-        4547: {"siebenund": "seven", "vierzig": "forty"},
-    }
     pairs = {pair[0]: pair for pair in corpus.test}
     axes = plots.panels(1, 3, width=3.0, height=6.2, share=False)
-    for ax, (number, parts) in zip(axes, chosen.items(), strict=True):
-        _, english, german = pairs[number]
-        batch = corpus.batch([pairs[number]])
-        with torch.no_grad():
-            weights = model.align(batch.source, batch.lengths, batch.target)[1][0]  # (T_q, T_k)
-        words, letters = [*english.split(), "EOS"], [*german, "EOS"]
-        plots.heatmap(weights, ax, "", letters, words, colorbar=ax is axes[-1])
-        best = weights.argmax(dim=1)
-        ax.plot(best, range(len(best)), "o", color=plots.BLACK, markersize=3.5, mec="white")
-        ax.set(xlabel=str(number), ylabel="")
-        ax.xaxis.tick_top()
-        for label in ax.get_xticklabels():
-            label.set(rotation=60, ha="left", rotation_mode="anchor")
-        for part, word in parts.items():
-            first, column = german.rindex(part), words.index(word)
-            plots.mark(ax, (first, first + len(part) - 1), (column, column))
+    for ax, number in zip(axes, (74, 931, 4547), strict=True):
+        _, english, german = pair = pairs[number]
+        weights = _look_back(model, corpus.batch([pair]))[1][0]  # (T_q, T_k)
+        _draw_alignment(weights, english, german, ax, colorbar=ax is axes[-1])
+        ax.set(xlabel=str(number))
+        for _, first, end, word in frames([pair])[0]:
+            plots.mark(ax, (first, end - 1), (word, word))
     return axes
+
+
+def alignment_of(english: str, model: Any, corpus: Corpus) -> str:
+    """Translate an English text, draw where each letter looked, and return the German.
+
+    english  words of numbers in any order, such as "four seventy"; words that the translator does
+             not know are left out
+    """
+    known = [word for word in english.split() if word in corpus.source_vocabulary.ids]
+    batch = corpus.batch([(0, " ".join(known), "")])
+    written = model.translate(batch.source, batch.lengths)  # (B=1, T_q)
+    weights = _look_back(model, Batch(batch.source, batch.lengths, written))[1][0]
+    (german,) = translators.texts_of(corpus, written)
+    ax: Axes = plots.panels(width=1.6 + 0.55 * len(known), height=1.4 + 0.17 * len(german))
+    _draw_alignment(weights[: len(german) + 1], " ".join(known), german, ax, colorbar=True)
+    return german
+
+
+def needed_words(model: Any, corpus: Corpus) -> dict[str, dict[str, float]]:
+    """Print and return `with_and_without`: do letters look at their word, and do they need it?"""
+    found = with_and_without(model, corpus)
+    for name, share in found.items():
+        print(f"{name}: look most at their word {share['look']:.2f}", end="   ")
+        print(f"right {share['with']:.2f}   right without their word {share['without']:.2f}")
+    return found
+
+
+def without_a_mask(model: Any, corpus: Corpus) -> dict[int, float]:
+    """Print what two-digit numbers lose when attention takes padding for words.
+
+    Their batch gets one companion of 2, 4 or 6 digits: the longer it is, the more padding. Model
+    and numbers are kept, and packing has set the annotations of padding to 0.
+
+    returns  digits of the companion → loss of the two-digit numbers without a mask
+    """
+    few, losses = [pair for pair in corpus.test if 20 < pair[0] < 100], {}
+    for digits in (2, 4, 6):
+        batch = corpus.batch(few + corpus.test_by_digits(1)[digits])
+        target, longest = batch.target[:-1], batch.source.shape[1]
+        padding = torch.arange(longest) >= batch.lengths[:-1, None, None]  # (B-1, 1, T_k)
+        everything = torch.full_like(batch.lengths, longest)
+        for name, believed in (("masked", batch.lengths), ("no mask", everything)):
+            logits, weights = _look_back(model, batch, believed)
+            losses[digits] = masked_cross_entropy(logits[:-1], target).item()
+            wasted = (weights[:-1] * padding).sum(dim=2)[target != PAD].mean().item()
+            print(f"beside {digits} digits, {name:<8} on padding {wasted:.2f}", end="  ")
+            print(f"loss {losses[digits]:.4f}")
+    return losses
 
 
 SEEDS = (0, 1, 2)

@@ -1,11 +1,15 @@
-"""Lesson 18: linear attention with other features, for its second open question.
+"""Lesson 18: a task that needs distant memory, what attention costs, and the lesson's figures.
 
-The task needs distant memory: a sequence holds ``pairs`` positions that show a key and its value,
-then as many that show one of these keys each, in another order. The answer is the value that stood
-beside it. `make bench-efficient-attention` measures what the claims say.
+In the task a sequence holds ``pairs`` positions that show a key and its value, then as many that
+show one of these keys each, in another order. The answer is the value that stood beside it.
+`make bench-efficient-attention` measures what the figures read from data/efficient_attention.json;
+`python -m benchmarks.efficient_attention --parts PART` measures one part again.
 """
 
-from collections.abc import Callable
+import functools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -14,14 +18,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.experiments.recorded import Claim, Experiment
+from attention.masked_attention import masked_attention
 from attention.provided import demand
+from attention.provided.figures import plots
+from attention.provided.files import ROOT
+from attention.provided.measuring.memory import peak_mib
+from attention.provided.measuring.timing import device_at_hand, shortest
 from attention.provided.progress import Bar
 from attention.provided.training_steps import descend, fewer
+from attention.scaled_dot_product_attention import attention_multiplications
 
 KEYS, VALUES, PAIRS = 64, 16, 32
 D_MODEL = 64
 BATCH, LEARNING_RATE, STEPS = 64, 3e-3, 500
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
+Features = Callable[[Tensor], Tensor]
 
 
 def make(count: int, pairs: int, draw: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -147,6 +158,396 @@ EXPERIMENTS = {
         again=SHORT,
     ),
 }
+
+
+@functools.cache
+def stored() -> dict[str, Any]:
+    """What `make bench-efficient-attention` measured, by part."""
+    return dict(json.loads((ROOT / "data" / "efficient_attention.json").read_text("utf-8")))
+
+
+def qkv(T: int, heads: int = 4, d: int = 32) -> list[Tensor]:
+    """Queries, keys and values of standard normal numbers, (1, heads, T, d) each."""
+    torch.manual_seed(0)
+    return [torch.randn(1, heads, T, d, device=device_at_hand()) for _ in range(3)]
+
+
+def causal_linear_attention(
+    features: Features, q: Tensor, k: Tensor, v: Tensor, block: int = 128
+) -> Tensor:
+    """Do for all positions at once what the lesson's linear_attention_step does for one.
+
+    features  positive features of queries and keys
+    q, k      (..., T, d_k)
+    v         (..., T, d_v)
+    block     within so many positions there are scores; all before them are in the state
+    returns   (..., T, d_v)
+
+    Raises ValueError for a block below 1.
+    """
+    demand.counts(block=block)
+    q, k = features(q), features(k)
+    v = F.pad(v, (0, 1), value=1.0)  # (..., T, d_v + 1): the last column gathers the normaliser
+    state: Any = 0.0
+    parts = list[Tensor]()
+    for rows in (slice(i, i + block) for i in range(0, q.shape[-2], block)):
+        queries, keys, values = q[..., rows, :], k[..., rows, :], v[..., rows, :]
+        within = (queries @ keys.transpose(-2, -1)).tril() @ values  # (..., block, d_v + 1)
+        before = queries @ state if parts else state
+        parts.append(within + before)
+        state = state + keys.transpose(-2, -1) @ values  # (..., d_k, d_v + 1)
+    sums = torch.cat(parts, dim=-2)
+    return sums[..., :-1] / sums[..., -1:]
+
+
+def window_in_blocks(q: Tensor, k: Tensor, v: Tensor, window: int) -> Tensor:
+    """Attention with `local_mask` of lesson 06, in blocks: few large products, no (T, T) matrix.
+
+    q, k     (..., T, d_k)
+    v        (..., T, d_v)
+    window   neighbours on each side, at least 1
+    returns  (..., T, d_v)
+
+    The positions are cut into blocks of `window`. What a query sees lies in its own block and in
+    those beside it, so a block of queries meets three blocks of keys.
+    Raises ValueError for a window below 1.
+    Source: Beltagy et al. (2020), section 3.1.
+    """
+    demand.counts(window=window)
+    T, n = q.shape[-2], -(-q.shape[-2] // window)  # n blocks
+    end = n * window - T
+    q = F.pad(q, (0, 0, 0, end)).unflatten(-2, (n, window))  # (..., n, w, d_k)
+    k, v = (F.pad(x, (0, 0, window, window + end)) for x in (k, v))  # (..., (n + 2) · w, d)
+    k, v = (x.unfold(-2, 3 * window, window).transpose(-2, -1) for x in (k, v))  # (..., n, 3w, d)
+    query = torch.arange(window, device=q.device).unsqueeze(1)
+    key = torch.arange(-window, 2 * window, device=q.device)  # counted from the block's beginning
+    place = window * torch.arange(n, device=q.device)[:, None, None] + key  # (n, 1, 3w)
+    near = ((key - query).abs() <= window) & (place >= 0) & (place < T)  # (n, w, 3w)
+    context: Tensor = masked_attention(q, k, v, near).flatten(-3, -2)
+    return context[..., :T, :]
+
+
+def kv_cache_bytes(
+    T: int, n_layers: int, n_kv_heads: int, d_head: int, bytes_per_number: int = 2
+) -> int:
+    """Count the bytes that the keys and values of T positions take in a decoder's cache.
+
+    T                 positions that were read
+    n_kv_heads        heads of keys and values in each layer
+    bytes_per_number  2 for float16 and bfloat16, 4 for float32
+    returns           an int
+
+    Raises ValueError for a T below 0, and for other numbers below 1.
+
+    >>> kv_cache_bytes(T=10, n_layers=3, n_kv_heads=2, d_head=5)
+    1200
+    """
+    demand.counts(0, T=T)
+    demand.counts(n_layers=n_layers, n_kv_heads=n_kv_heads, d_head=d_head)
+    demand.counts(bytes_per_number=bytes_per_number)
+    return 2 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+
+
+def _mib(peak: float | None) -> str:
+    return "peak not measured" if peak is None else f"peak {peak:8.1f} MiB"
+
+
+def _peak(action: Callable[[], object]) -> str:
+    return _mib(peak_mib(action, device_at_hand()))
+
+
+@torch.no_grad()
+def dense_memory() -> None:
+    """Print the peak memory of dense attention beyond its inputs: four heads, d = 32, float32."""
+    for T in (1024, 2048, fewer(4096, 2048)):
+        peak = _peak(functools.partial(masked_attention, *qkv(T)))
+        print(f"T {T:9,d}   context {4 * T * 32 * 4 / 2**20:6.2f} MiB   {peak}")
+    for T in (32_768, 1_000_000):
+        print(f"T {T:9,d}   one table of scores {4 * T * T * 4 / 2**30:12,.0f} GiB")
+
+
+def large_scores(online_softmax: Any) -> None:
+    """Print averages over 4 096 keys in 16 blocks: online, and by sums that subtract nothing.
+
+    Only the size of the scores changes. The exact average is computed in float64.
+    """
+    torch.manual_seed(0)
+    noise, v = torch.randn(4096), torch.randn(4096, 1)
+    for scale in (1, 20, 40):
+        scores = scale * noise
+        exact = (scores.double().softmax(0) @ v.double()).item()
+        state = torch.zeros(1, 1), torch.zeros(1), torch.tensor([-math.inf])
+        for block, values in zip(scores.split(256), v.split(256), strict=True):
+            state = online_softmax(*state, block[None], values)
+        online, plain = (state[0] / state[1]).item(), (scores.exp() @ v / scores.exp().sum()).item()
+        print(f"scores up to {scores.max():5.1f}   exact {exact:8.5f}", end="   ")
+        print(f"online {online:8.5f}   plain {plain:8.5f}")
+
+
+@torch.no_grad()
+def time_and_memory(flash_attention: Any) -> float:
+    """Print time and peak memory of dense attention, the learner's tiles and the fused kernel.
+
+    Here and now, with the same inputs; also how far each is from the fused kernel.
+    returns  time of the tiles, if that of dense attention is 1
+    """
+    q, k, v = qkv(fewer(4096, 1024))
+    ways: dict[str, Callable[[], Tensor]] = {
+        "dense": lambda: masked_attention(q, k, v),
+        "tiles": lambda: flash_attention(q, k, v, 256)[0],
+        "fused kernel": lambda: F.scaled_dot_product_attention(q, k, v),
+    }
+    expected, clock = ways["fused kernel"](), {}
+    for name, way in ways.items():
+        off, clock[name] = (way() - expected).abs().max(), shortest(way, device_at_hand(), least=2)
+        print(f"{name:<13} {clock[name]:7.1f} ms   {_peak(way)}   off by {off:.0e}")
+    return clock["tiles"] / clock["dense"]
+
+
+def numbers_moved(T: int, d: int = 32, block: int | None = None) -> int:
+    """Numbers to and from main memory for one head; a tile is taken to stay in fast memory.
+
+    >>> numbers_moved(1024), numbers_moved(1024, block=256)
+    (4325376, 327680)
+    """
+    if block is None:
+        return 4 * T * T + 4 * T * d
+    return 2 * T * d + 2 * T * d * -(-T // block)
+
+
+def counted_costs() -> dict[str, list[int]]:
+    """Draw operations, bytes moved and bytes held against T: one head, d = 32, float32; counted."""
+    lengths = [2**n for n in range(8, 18)]
+    counted = {
+        "multiplications, both": [attention_multiplications(T, T, 32, 32) for T in lengths],
+        "bytes moved, dense": [4 * numbers_moved(T) for T in lengths],
+        "bytes moved, tiles of 256": [4 * numbers_moved(T, block=256) for T in lengths],
+        "bytes held, dense": [4 * 2 * T * T for T in lengths],
+        "bytes held, tiles of 256": [4 * (2 * 256 * 256 + T * 32) for T in lengths],
+    }
+    ax = plots.lines(lengths, counted, xlabel="T", ylabel="how many, for one head", log=True)
+    ax.set_yscale("log")
+    for name, numbers in counted.items():
+        print(f"{name:<26} T = 4 096: {numbers[4]:14,d}   T = 131 072: {numbers[-1]:18,d}")
+    return counted
+
+
+def block_sizes() -> int:
+    """Draw the recorded time of tiles against their size, dense attention = 1, at T = 2 048.
+
+    The same multiplications everywhere, measured in turn.
+    returns  the quickest block
+    """
+    machine, ((_, dense), *rows) = stored()["machine"], stored()["blocks"]
+    print(f"measured on: {machine['device']}, {machine['name']}, PyTorch {machine['torch']}")
+    shares = {block: ms / dense for block, ms in rows}
+    shown = {"tiles": list(shares.values())}
+    ax = plots.lines(list(shares), shown, xlabel="block", ylabel="time, dense = 1", log=True)
+    ax.axhline(1, color=plots.GREY, linestyle="--", linewidth=1.2)
+    ax.set_xticks(list(shares), list(shares))
+    ax.minorticks_off()
+    ax.set_ylim(0)
+    print(*(f"{block}: {share:.2f}" for block, share in shares.items()), sep="   ")
+    return min(shares, key=lambda block: shares[block])
+
+
+def lookup(features: Features) -> None:
+    """Draw the weights of softmax and of linear attention, where each query equals one of 24 keys.
+
+    Queries and keys are the same in both: 8 numbers each, all vectors equally long.
+    """
+    torch.manual_seed(1)
+    k = 7 * F.normalize(torch.randn(24, 8), dim=1)
+    own = torch.randperm(24)  # the place of each query's own key
+    similarity = features(k[own]) @ features(k).T
+    weights = {
+        "softmax": (k[own] @ k.T / math.sqrt(8)).softmax(dim=1),
+        "linear": similarity / similarity.sum(dim=1, keepdim=True),
+    }
+    axes = plots.panels(columns=2, width=4.4, height=3.6)
+    for ax, (name, table) in zip(axes, weights.items(), strict=True):
+        plots.heatmap(table / table.max(), ax, f"{name}, largest {table.max():.2f}")
+        ax.plot(own, range(24), ".", color=plots.VERMILION, markersize=4)
+        there = table.gather(1, own[:, None]).mean().item()
+        most = (table.argmax(dim=1) == own).sum().item()
+        rank = torch.linalg.matrix_rank(table.double(), rtol=1e-6).item()
+        print(f"{name:<8} weight on the own key {there:.2f} on average", end="   ")
+        print(f"the largest for {most} of 24 queries   rank {rank}")
+
+
+def one_more_token() -> None:
+    """Draw the recorded time of one more token against how many were read: four heads, d = 32."""
+    found = stored()["step"]
+    named = {"softmax, keys and values in a cache": "cache", "linear, recurrent": "recurrent"}
+    clock = {label: [us for _, us in found[name]] for label, name in named.items()}
+    read = [T for T, _ in found["cache"]]
+    ax = plots.lines(read, clock, xlabel="tokens read before", ylabel="µs for one more", log=True)
+    ax.set_yscale("log")
+    for T, cache, recurrent in zip(read, *clock.values(), strict=True):
+        print(f"after {T:6,d} tokens: cache {cache:8.1f} µs   recurrent {recurrent:5.1f} µs")
+    for dtype, rows in found["error"].items():
+        print(f"error in {dtype}:", *(f"{off:.0e} after {T} tokens" for T, off in rows))
+
+
+def five_ways() -> int:
+    """Draw recorded time and peak memory of a forward pass against T: four heads, d = 32, float32.
+
+    returns  how many of the five have a slope of more than 1.5 in time, at their last points
+    """
+    axes, slopes = plots.panels(columns=2, width=4.2, height=3.4, share=False), []
+    for name, rows in stored()["cost"].items():
+        lengths, clock, peaks = zip(*rows, strict=True)
+        axes[0].plot(lengths, clock, "o-", markersize=3, label=name)
+        held = [(T, peak) for T, peak in zip(lengths, peaks, strict=True) if peak]
+        if held:
+            axes[1].plot(*zip(*held, strict=True), "o-", markersize=3)
+        slopes.append(math.log(clock[-1] / clock[-4], lengths[-1] / lengths[-4]))
+        shown = f"{clock[-1]:9.1f} ms   {_mib(peaks[-1])}"
+        print(f"{name:<13} T = {lengths[-1]:6,d} {shown}   last points: time ∝ T^{slopes[-1]:.1f}")
+    budget = stored()["settings"]["budget"]
+    axes[1].axhline(budget, color=plots.GREY, linestyle="--", linewidth=1.2)
+    axes[1].annotate(f"budget: {budget:,} MiB", (512, budget), (0, 3), textcoords="offset points")
+    for ax, label in zip(axes, ("milliseconds", "peak MiB"), strict=True):
+        ax.set(xscale="log", yscale="log", xlabel="T", ylabel=label)
+        ax.set_xticks([512, 2048, 8192, 32768], ["512", "2 048", "8 192", "32 768"])
+        ax.minorticks_off()
+    plots.legend(axes[0], fontsize=8)
+    return sum(slope > 1.5 for slope in slopes)
+
+
+def show_recall() -> None:
+    """Print one sequence of the task, with 4 pairs."""
+    keys, shown, answers = make(1, 4, torch.Generator().manual_seed(0))
+    pairs = zip(keys[0].tolist(), shown[0].tolist(), strict=False)
+    print("shown   ", *(f"key {key} → {value}   " for key, value in pairs))
+    print("asked   ", *(f"key {key} → ?   " for key in keys[0, 4:].tolist()))
+    print("answers ", *answers[0].tolist())
+
+
+def recall_live(steps: int = 300, d_k: int = D_K, **attentions: Attention) -> dict[str, float]:
+    """Train the model once with each attention, seed 0: its share of right answers with 32 pairs.
+
+    All but the attention is equal: first weights, sequences, steps.
+    """
+    found = {}
+    for name, attention in attentions.items():
+        torch.manual_seed(0)
+        model = Recaller(attention, d_k)
+        train(model, steps=steps, label=f"{name}, d_k = {d_k}")
+        few, found[name] = (right(model, pairs=pairs)[0] for pairs in (4, PAIRS))
+        print(f"{name:<7} right with 4 pairs {few:.3f}, with {PAIRS} pairs {found[name]:.3f}")
+    return found
+
+
+KINDS = {"dense": (plots.BLUE, "o"), "linear": (plots.VERMILION, "s"), "window": (plots.GREEN, "^")}
+
+
+def recall_by_width_pairs_and_distance() -> float:
+    """Draw the recorded shares of right answers, a dot or line for each of three seeds.
+
+    Changed: the attention, and d_k, the number of pairs or their distance. Task, steps and rate
+    stay.
+    returns  the window's share at d_k = 16 and 32 pairs, median of the seeds
+    """
+    settings, wanted = stored()["settings"], stored()["settings"]["steps"]
+    rows = [row for row in stored()["recall"] if row["steps"] == wanted]
+    axes = plots.panels(columns=3, width=3.4, height=3.2, share=False)
+    beside = {"dense": 0.93, "linear": 1.0, "window": 1.07}  # so that no dot hides another
+    for row in rows:
+        kind, d_k = row["kind"], row["d_k"]
+        colour, shape = KINDS[kind]
+        style: Any = {"color": colour, "alpha": 0.6}
+        axes[0].plot(d_k * beside[kind], row["right"]["32"], shape, **style)
+        if d_k == D_K:
+            counts, line = [int(pairs) * beside[kind] for pairs in row["right"]], shape + "-"
+            axes[1].plot(counts, row["right"].values(), line, ms=4, lw=1, **style)
+            places = range(1, len(row["by distance"]) + 1)
+            axes[2].plot(places, row["by distance"], linewidth=1, label=kind, **style)
+    _recall_axes(axes, 1 / settings["values"])
+    _recall_numbers(rows)
+    return sorted(_shares(rows, "window", D_K))[1]
+
+
+def _recall_axes(axes: Sequence[Any], chance: float) -> None:
+    titles = ("32 pairs", "d_k = 16", "d_k = 16, 32 pairs")
+    labels = ("d_k", "pairs shown", "how far back the pair stood")
+    for ax, title, label in zip(axes, titles, labels, strict=True):
+        ax.axhline(chance, color=plots.GREY, linestyle="--", linewidth=1.2)
+        ax.set(ylim=(0, 1.05), title=title, xlabel=label)
+    for ax, ticks in ((axes[0], (8, 16, 32, 64, 128)), (axes[1], (4, 8, 16, 32))):
+        ax.set_xscale("log")
+        ax.set_xticks(ticks, ticks)
+        ax.minorticks_off()
+    axes[0].set_ylabel("right")
+    plots.tell_apart(axes[2])
+    named = {line.get_label(): line for line in axes[2].lines[:-1]}
+    where: Any = {"loc": "outside upper center", "ncols": 3, "fontsize": 8}
+    axes[0].figure.legend(named.values(), named, **where)
+
+
+def _shares(rows: Sequence[Mapping[str, Any]], kind: str, d_k: int) -> list[float]:
+    return [row["right"]["32"] for row in rows if (row["kind"], row["d_k"]) == (kind, d_k)]
+
+
+def _recall_numbers(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the shares of each seed; with more steps; and the window's within and beyond reach."""
+    for kind in KINDS:
+        for d_k in sorted({row["d_k"] for row in rows}):
+            shares = (f"{share:.3f}" for share in _shares(rows, kind, d_k))
+            print(f"{kind:<7} d_k {d_k:<4} 32 pairs:", *shares)
+    longer = [row for row in stored()["recall"] if row["steps"] > rows[0]["steps"]]
+    steps = f"{longer[0]['steps']} steps instead of {rows[0]['steps']}"
+    print(f"linear, d_k {longer[0]['d_k']}, {steps}:", *(row["right"]["32"] for row in longer))
+    window = [row["by distance"] for row in rows if row["kind"] == "window"]
+    reach = stored()["settings"]["reach"]
+    near = [sum(shares[:reach]) / reach for shares in window]  # means over the distances
+    far = [sum(shares[reach:]) / len(shares[reach:]) for shares in window]
+    print(f"window within its reach: {min(near):.3f} to {max(near):.3f}", end="   ")
+    print(f"beyond: {min(far):.3f} to {max(far):.3f}   chance: {1 / VALUES:.3f}")
+
+
+def cache_sizes() -> None:
+    """Print what one sequence takes in the cache at the sizes of Llama 2 70B: 2 bytes a number.
+
+    Only the number of key and value heads changes. The last line is a state of linear attention.
+    """
+    print(f"{'':<24}{'T = 4 096':>14}{'T = 100 000':>14}")
+    for heads, name in {64: "multi-head", 8: "grouped-query", 1: "multi-query"}.items():
+        sizes = [kv_cache_bytes(T, 80, heads, 128) / 2**30 for T in (4096, 100_000)]
+        print(f"{name:<14} {heads:3} heads {sizes[0]:10.2f} GiB {sizes[1]:10.2f} GiB")
+    state = 80 * 64 * (128 * 128 + 128) * 2 / 2**30
+    print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
+
+
+def prefill_and_decode(operations_per_byte: Any) -> float:
+    """Print operations for each byte read, d_model = 8 192, 4 096 tokens; counted.
+
+    returns  those of decode with 256 sequences and no sharing
+    """
+    print(f"prefill of 4 096 tokens, one sequence: {operations_per_byte(4096, 0, 1, 8192):,.0f}")
+    for batch in (1, 16, 256):
+        found = {group: operations_per_byte(1, 4096, batch, 8192, group) for group in (1, 8, 64)}
+        told = "   ".join(f"{found[group]:5.1f} in groups of {group}" for group in found)
+        print(f"decode, {batch:3} sequences: {told}")
+    return float(found[1])
+
+
+def backward_memory(forward: Any, backward: Any) -> None:
+    """Print the peak memory of forward and backward: autograd's table, and the learner's tiles."""
+
+    def dense(q: Tensor, k: Tensor, v: Tensor) -> None:
+        leaves = [x.requires_grad_() for x in (q, k, v)]
+        masked_attention(*leaves).sum().backward()
+
+    def tiles(q: Tensor, k: Tensor, v: Tensor) -> None:
+        with torch.no_grad():
+            context, lse = forward(q, k, v, 256)
+            backward(q, k, v, context, lse, torch.ones_like(context), 256)
+
+    for T in (1024, fewer(2048, 1024)):
+        shown = [_peak(functools.partial(run, *qkv(T))) for run in (dense, tiles)]
+        print(f"T {T:5,d}   forward and back: dense {shown[0]}   tiles {shown[1]}")
+
 
 CLAIMS = [
     Claim(

@@ -1,29 +1,34 @@
 """Lesson 17: what is measured on a trained translator beside its exercises, and the claims.
 
-`make bench-interpretability` measures it on the translator that ships.
+First the measurements, then the figures and tables of the lesson, one call each. They read
+data/interpretability.json, which `make bench-interpretability` measures on the translator that
+ships; `python -m benchmarks.interpretability --only PART` measures one part again.
 """
 
+import functools
+import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-import numpy
 import torch
+from IPython.display import HTML
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from attention.experiments.recorded import Claim
-from attention.multi_head_attention import MultiHeadAttention
 from attention.provided import demand
 from attention.provided.data.number_words import alignment, exchanged, kinds
 from attention.provided.data.numbers import Batch, Corpus, in_words
 from attention.provided.data.tokens import EOS, PAD
 from attention.provided.figures import plots
-from attention.provided.figures.explorer import Sentence
-from attention.provided.models.attention_weights import watch_attention
-from attention.sequence_to_sequence import shift_right
-from attention.transformer import masks_from_tokens
+from attention.provided.figures.explorer import Sentence, explorer
+from attention.provided.files import ROOT
+from attention.provided.measuring.other_weights import largest_change
+from attention.provided.models.attention_weights import Look, look_at, watch_attention
+from attention.provided.models.rearranged_attention import rearranged
+from attention.provided.training_steps import fewer
 
 HEADS = (  # whose maps the lesson draws: title, name of the attention, head
     ("encoder, layer 1, head 2", "encoder.layers.1.attention", 2),
@@ -35,229 +40,34 @@ LONGEST = 100  # letters that are written
 Patching = Callable[..., Tensor]  # the lesson's ActivationPatching, made of a model
 
 
-class Look(NamedTuple):
-    """What one attention did: weights (B, H, T_q, T_k), and the values (B, H, T_k, d_head)."""
-
-    weights: Tensor
-    values: Tensor
-
-
 def look(model: nn.Module, batch: Batch) -> dict[str, Look]:
     """Run a translator once, and return what every attention in it did, by name."""
-    values: dict[str, Tensor] = {}
-    hooks = []
-
-    def keep(name: str, part: MultiHeadAttention) -> Callable[..., None]:
-        def hook(_: object, args: Any, result: object) -> None:
-            split = part.W_v(args[2]).unflatten(-1, (part.n_heads, part.d_head))
-            values[name] = split.transpose(1, 2)
-
-        return hook
-
-    for name, part in attentions(model).items():
-        hooks.append(part.register_forward_hook(keep(name, part)))
-    try:
-        with watch_attention(model) as weights, torch.no_grad():
-            model(batch.source, batch.target)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return {name: Look(weights[name], values[name]) for name in weights}
+    return look_at(model, batch.source, batch.target)
 
 
-def attentions(model: nn.Module) -> dict[str, MultiHeadAttention]:
-    """The attentions of a model, by name."""
-    return {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+def role_scores(weights: Tensor, role: Tensor) -> Tensor:
+    """The share of its weight that each head puts where a role would look.
 
+    weights  (B, H, T_q, T_k)
+    role     bool (B, T_q, T_k)  True = a head with this role would look there
+    returns  (H,)  mean over all queries for which the role has a key at all
 
-def mean_attention(looks: Mapping[str, Look], ending: str) -> Tensor:
-    """Mean over layers and heads of the weights whose name ends so: (B, T_q, T_k)."""
-    chosen = [one.weights for name, one in looks.items() if name.endswith(ending)]
-    return torch.stack(chosen).mean(dim=(0, 2))
+    Raises ValueError for a role that is not bool.
 
-
-def gradients(model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Derivatives of each target token's log-probability by each source token's vector.
-
-    returns  two (B, T_q, T_k): |gradient · vector|, and the gradient's length
+    >>> previous = torch.tensor([[[False, False], [True, False]]])
+    >>> role_scores(torch.tensor([[[[1.0, 0.0], [0.7, 0.3]]]]), previous)
+    tensor([0.7000])
     """
-    seen, read_mask = masks_from_tokens(batch.source, shift_right(batch.target))
-    x = model.embed(batch.source, model.source_embedding).detach().requires_grad_()
-    memory = model.encoder(x, seen)
-    logits = model.decode(shift_right(batch.target), memory, read_mask, seen)
-    log_p = logits.log_softmax(-1).gather(2, batch.target.unsqueeze(2)).squeeze(2)
-    products, norms = [], []
-    for one in log_p.unbind(dim=1):  # a sentence depends on itself alone
-        (gradient,) = torch.autograd.grad(one.sum(), x, retain_graph=True)
-        products.append((gradient * x).sum(-1).abs())
-        norms.append(gradient.norm(dim=-1))
-    return torch.stack(products, 1).detach(), torch.stack(norms, 1)
-
-
-@torch.no_grad()
-def prefix_effects(model: Any, batch: Batch) -> Tensor:
-    """What each letter read loses if an earlier one may not be looked at: (B, T_q, T_q).
-
-    Entry (t, j): log p of target token t, less what it is when nobody but itself sees what the
-    decoder read at position j. Above the diagonal it is 0.
-    """
-    seen, read_mask = masks_from_tokens(batch.source, shift_right(batch.target))
-    memory = model.encode(batch.source, seen)
-    T, effects = batch.target.shape[1], []
-
-    def log_p(mask: Tensor) -> Tensor:
-        logits = model.decode(shift_right(batch.target), memory, mask, seen)
-        scores: Tensor = logits.log_softmax(-1).gather(2, batch.target.unsqueeze(2)).squeeze(2)
-        return scores
-
-    whole = log_p(read_mask)
-    for j in range(T):
-        unread = read_mask.clone()
-        unread[:, :, j] = False
-        unread[:, j, j] = True
-        effects.append(whole - log_p(unread))
-    return torch.stack(effects, dim=-1)
-
-
-def agreement(a: Tensor, b: Tensor, lengths: Sequence[Sequence[int]]) -> list[float]:
-    """Kendall's τ between the rows of two (B, T_q, T_k), mean over the rows of each sentence.
-
-    lengths  for each sentence, how many keys count in each of its rows; rows of fewer than 2, and
-             rows in which all are equal, do not count
-    """
-    found = []
-    for x, y, counts in zip(a, b, lengths, strict=True):
-        taus = [tau(x[t, :n], y[t, :n]) for t, n in enumerate(counts) if n > 1]
-        found.append(float(numpy.nanmean(taus)))
-    return found
-
-
-def tau(x: Tensor, y: Tensor) -> float:
-    """Kendall's τ (b, for ties) of two rows (T,): the pairs they agree on, less the others.
-
-    >>> tau(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([10.0, 30.0, 20.0]))
-    0.3333333333333333
-    """
-    one, other = ((row[:, None] - row).sign().double() for row in (x, y))
-    length = (one.square().sum() * other.square().sum()).sqrt()
-    return ((one * other).sum() / length).item()
-
-
-def bootstrap(numbers: Sequence[float], draws: int = 2000, seed: int = 0) -> tuple[float, ...]:
-    """Mean of some numbers, and the bounds of its 95 % interval: drawn again, with replacement.
-
-    Raises ValueError if there are no numbers, or no draws.
-    """
-    demand.counts(numbers=len(numbers), draws=draws)
-    values = numpy.asarray(numbers)
-    places = numpy.random.default_rng(seed).integers(len(values), size=(draws, len(values)))
-    low, high = numpy.quantile(values[places].mean(axis=1), (0.025, 0.975))
-    return float(values.mean()), float(low), float(high)
-
-
-def largest_change(
-    weights: Tensor, values: Tensor, starts: int = 4, rounds: int = 8, seed: int = 0
-) -> Tensor:
-    """Search for the weights farthest from some, with the same output and sum, none negative.
-
-    weights  (T,) float64
-    values   (T, d)
-    returns  (T,)  the best found; to find the best of all takes much longer
-
-    From a random direction on: a linear programme finds the weights farthest in a direction, and
-    the next direction is the signs of their change. Each round gets at least as far as the last.
-    """
-    from scipy.optimize import linprog  # slow to import
-
-    both = torch.cat([values, torch.ones_like(values[:, :1])], dim=1).numpy()
-    old, best = weights.numpy(), weights.numpy()
-    random = numpy.random.default_rng(seed)
-    for _ in range(starts):
-        direction = random.choice([-1.0, 1.0], size=len(old))
-        for _ in range(rounds):
-            found = linprog(-direction, A_eq=both.T, b_eq=old @ both, bounds=(0, 1))
-            if not found.success:
-                break
-            if abs(found.x - old).sum() > abs(best - old).sum():
-                best = found.x
-            signs = numpy.where(found.x >= old, 1.0, -1.0)
-            if (signs == direction).all():
-                break
-            direction = signs
-    return torch.from_numpy(numpy.ascontiguousarray(best))
-
-
-@contextmanager
-def rearranged(model: nn.Module, source: Tensor, how: str, seed: int = 0) -> Iterator[None]:
-    """Let every cross-attention give its weights to other tokens, or the same to all.
-
-    how  "shuffled": each sentence's values change places, so each weight meets another token's,
-         never its own;
-         "uniform": every value becomes the mean of the real ones, as if all weights were equal
-    """
-    draw, real = torch.Generator().manual_seed(seed), source != PAD
-    order = torch.stack([_shuffled(row, draw) for row in real])  # (B, T_k)
-
-    def hook(_: object, args: Any, kwargs: Any) -> Any:
-        query, key, value, *others = args
-        if how == "uniform":
-            mean = (value * real.unsqueeze(2)).sum(1, keepdim=True) / real.sum(1)[:, None, None]
-            value = mean.expand_as(value)
-        else:
-            value = value.gather(1, order.unsqueeze(2).expand_as(value))
-        return (query, key, value, *others), kwargs
-
-    hooks = [
-        part.register_forward_pre_hook(hook, with_kwargs=True)
-        for name, part in attentions(model).items()
-        if name.endswith("cross_attention")
-    ]
-    try:
-        yield
-    finally:
-        for one in hooks:
-            one.remove()
-
-
-def _shuffled(real: Tensor, draw: torch.Generator) -> Tensor:
-    """A random order of the real places in which none stays where it was; the others stay."""
-    order, places = torch.arange(len(real)), real.nonzero().squeeze(1)
-    ring = places[torch.randperm(len(places), generator=draw)]  # each takes the place of the next
-    order[ring] = ring.roll(1)
-    return order
-
-
-@torch.no_grad()
-def right_letters(model: nn.Module, batch: Batch) -> Tensor:
-    """Which target tokens have the largest score, given the true ones before: bool (B, T_q)."""
-    right: Tensor = (model(batch.source, batch.target).argmax(-1) == batch.target) | (
-        batch.target == PAD
-    )
-    return right
-
-
-Head = tuple[str, int]  # name of an attention, number of a head
-
-
-def exact_without(model: nn.Module, batch: Batch, off: Sequence[Head]) -> float:
-    """Share of sentences of which every token is right, given the true ones before, without heads.
-
-    Greedy translation gives the same sentence exactly where this is so.
-    """
-    parts = attentions(model)
-    gates = {name: torch.ones(part.n_heads) for name, part in parts.items()}
-    for name, head in off:
-        gates[name][head] = 0.0
-    with watch_attention(model, gates):
-        right = right_letters(model, batch)
-    return right.all(dim=1).double().mean().item()
+    demand.masks(role=role)
+    asked = role.any(dim=-1)  # (B, T_q)
+    looked: Tensor = (weights * role.unsqueeze(1)).sum(dim=-1)  # (B, H, T_q)
+    return looked.sum(dim=(0, 2)) / asked.sum()
 
 
 def offset_role(mask: Tensor, offset: int) -> Tensor:
     """Where a head looks that looks so many positions further: -1 is the previous token.
 
-    mask     bool (B, T_q, T_q)  True = may attend
-    returns  bool (B, T_q, T_q)
+    mask  bool (B, T_q, T_q)  True = may attend; so is what is returned
 
     Raises ValueError for a mask that is not bool.
     """
@@ -267,9 +77,7 @@ def offset_role(mask: Tensor, offset: int) -> Tensor:
 
 
 def uniform(mask: Tensor) -> Tensor:
-    """Equal weights on all that may be looked at, as of one head: (B, 1, T_q, T_k).
-
-    mask  bool (B, T_q, T_k)
+    """Equal weights where a mask (B, T_q, T_k) allows it, as of one head: (B, 1, T_q, T_k).
 
     Raises ValueError for a mask that is not bool.
     """
@@ -291,27 +99,177 @@ def aligned_role(pairs: Sequence[Any], batch: Batch, first: bool) -> Tensor:
     return role
 
 
-def draw_maps(sentence: Sentence) -> None:
-    """Draw the maps of four heads, with the words and letters of the sentence."""
+@functools.cache
+def stored() -> dict[str, Any]:
+    """What `make bench-interpretability` measured, by part."""
+    text = (ROOT / "data" / "interpretability.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def held_out(corpus: Corpus, count: int = 40) -> tuple[list[Any], Batch]:
+    """Held-out numbers, always the same: pairs of (number, English, German), and their batch."""
+    pairs = random.Random(0).sample(corpus.test, fewer(count, 8))
+    return pairs, corpus.batch(pairs)
+
+
+def numbers(corpus: Corpus, *wanted: int) -> Batch:
+    """Numbers as a batch of the corpus: English words in, German letters out."""
+    return corpus.batch([(n, in_words(n, "en"), in_words(n, "de")) for n in wanted])
+
+
+def _labels(number: int) -> tuple[list[str], list[str]]:
+    """The letters that are to be written, and the words that are read."""
+    return [*in_words(number, "de"), "EOS"], [*in_words(number, "en").split(), "EOS"]
+
+
+def _beside(number: int, maps: Mapping[str, Tensor]) -> None:
+    """Draw maps (T_q, T_k) of a number side by side: letters down, words across."""
+    letters, words = _labels(number)
+    axes = plots.panels(columns=len(maps), width=4.6, height=4.8, share=False)
+    for ax, (title, values) in zip(axes, maps.items(), strict=True):
+        plots.heatmap(values, ax, title, letters, words, colorbar=False)
+        ax.tick_params(axis="x", rotation=60)
+        ax.set(xlabel="words", ylabel="letter to be written")
+
+
+def first_map(model: nn.Module, corpus: Corpus, number: int = 231) -> Tensor:
+    """Draw where the first cross-attention looks, the mean of its heads: (T_q, T_k).
+
+    Prints which letter would get most probability, after the true letters so far, if every
+    cross-attention gave its weights to other words than its own. Nothing else is changed.
+    """
+    batch, (letters, _) = numbers(corpus, number), _labels(number)
+    weights = look(model, batch)["decoder.layers.0.cross_attention"].weights[0].mean(dim=0)
+    with rearranged(model, batch.source, "shuffled"), torch.no_grad():
+        guessed = model(batch.source, batch.target).argmax(dim=-1)[0].tolist()
+    written = [corpus.target_vocabulary.tokens[token] for token in guessed]
+    for name, row in (("true letters", letters), ("shuffled weights", written)):
+        print(f"{name:<18}", *(f"{one if len(one) == 1 else 'EOS':<3}" for one in row), sep="")
+    largest = (weights == weights.max(dim=1, keepdim=True).values).double()
+    _beside(number, {f"the map: {number}, layer 0": weights, "the word with most weight": largest})
+    return weights
+
+
+def shuffled_weights() -> dict[str, list[dict[str, float]]]:
+    """Print the share of right letters in 200 held-out numbers, given the true ones before.
+
+    Changed: where the cross-attentions' weights go, to their own words, to others (three
+    shuffles), or equally to all. The model and the sentences stay the same.
+    """
+    found: dict[str, list[dict[str, float]]] = stored()["rearranged"]
+    for name, rows in found.items():
+        for part in rows[0]:
+            print(f"weights {name:<12} {part:<15} right:", *(f"{row[part]:.3f}" for row in rows))
+    return found
+
+
+def _maps(model: nn.Module, corpus: Corpus, number: int) -> Sentence:
+    """Every map of a number, with what its queries and keys are called."""
+    looks, (letters, words) = look(model, numbers(corpus, number)), _labels(number)
+    read, labels = ["BOS", *letters[:-1]], {}
+    for name in looks:
+        cross = (letters, words) if "cross" in name else (read, read)
+        labels[name] = (words, words) if name.startswith("encoder") else cross
+    maps = {name: one.weights[0] for name, one in looks.items()}
+    return Sentence(f"{number}: {in_words(number, 'en')}", maps, labels)
+
+
+def explore_maps(model: nn.Module, corpus: Corpus) -> HTML:
+    """A page to choose from: every head of every attention, for 231 and two held-out numbers."""
+    chosen = [231, *(pair[0] for pair in held_out(corpus)[0][:2])]
+    return explorer([_maps(model, corpus, number) for number in chosen])
+
+
+def four_maps(model: nn.Module, corpus: Corpus, number: int = 231) -> None:
+    """Draw the maps of the four heads in HEADS: queries down, keys across."""
+    sentence = _maps(model, corpus, number)
     axes = plots.panels(columns=len(HEADS), width=3.2, height=4.8, share=False)
     for ax, (title, name, head) in zip(axes, HEADS, strict=True):
         queries, keys = sentence.labels[name]
         plots.heatmap(sentence.maps[name][head], ax, title, queries, keys, colorbar=False)
-        ax.tick_params(axis="x", rotation=90)
         ax.tick_params(labelsize=8)
+        ax.tick_params(axis="x", rotation=90)
         ax.set(ylabel="letter to be written" if "cross" in name else "looks", xlabel="looked at")
 
 
-def _sources(corpus: Corpus, numbers: Sequence[int]) -> Batch:
-    """Numbers as a batch of the corpus."""
-    return corpus.batch([(n, in_words(n, "en"), in_words(n, "de")) for n in numbers])
+def _row(name: str, shares: Tensor, control: str = "") -> None:
+    print(f"{name:<44}", *(f"{share:.2f}" for share in shares.tolist()), control)
+
+
+def neighbour_roles(model: nn.Module, batch: Batch) -> None:
+    """Print how much weight each head of the self-attentions puts on a neighbour or on itself.
+
+    Beside it a head with equal weights; below, the share of queries whose largest weight is there.
+    """
+    for name, (weights, _) in look(model, batch).items():
+        if "cross" in name:
+            continue
+        real = (batch.source if name.startswith("encoder") else batch.target) != PAD
+        mask = real.unsqueeze(1) & real.unsqueeze(2)
+        mask = mask.tril() if name.startswith("decoder") else mask
+        largest = F.one_hot(weights.argmax(-1), weights.shape[-1]).double()
+        for role, offset in (("previous", -1), ("itself", 0), ("next", 1)):
+            where = offset_role(mask, offset)
+            if where.any():
+                equal = f"   equal weights {role_scores(uniform(mask), where).item():.2f}"
+                _row(f"{name}  {role}", role_scores(weights, where), equal)
+                _row(f"{'':<{len(name)}}  largest weight", role_scores(largest, where))
+
+
+def aligned_roles(model: nn.Module, pairs: Sequence[Any], batch: Batch) -> None:
+    """Print how much weight the heads of the cross-attentions put on the word being written."""
+    mask = (batch.target != PAD).unsqueeze(2) & (batch.source != PAD).unsqueeze(1)
+    for name, (weights, _) in look(model, batch).items():
+        for which, first in (("first letters", True), ("other letters", False)):
+            if "cross" in name:
+                where = aligned_role(pairs, batch, first)
+                equal = f"   equal weights {role_scores(uniform(mask), where).item():.2f}"
+                _row(f"{name[8:]}  {which}", role_scores(weights, where), equal)
+
+
+def attention_and_losses(weights: Tensor, lost: Tensor, number: int = 231) -> int:
+    """Draw a map beside what each letter loses without each word, as shares of the largest loss.
+
+    weights, lost  (T_q, T_k); lost in nats
+    returns        how many letters lose more than one nat without "thirty"
+    """
+    _beside(number, {"attention, layer 0": weights, "leave one out": lost / lost.max()})
+    letters, words = _labels(number)
+    sizes = zip(letters, lost.max(dim=1).values.tolist(), strict=True)
+    print("largest loss:", *(f"{letter} {size:.1f}  " for letter, size in sizes))
+    return int((lost[:-1, words.index("thirty")] > 1).sum())
+
+
+def _interval(name: str, numbers: Sequence[float]) -> None:
+    mean, low, high = numbers
+    print(f"{name:<32} τ {mean:+.3f}   [{low:+.3f}, {high:+.3f}]")
+
+
+def explanations() -> dict[str, list[float]]:
+    """Draw how well four measures order the words as leave-one-out does, for 200 numbers.
+
+    Kendall's τ: mean over the letters of a sentence, then over sentences, and its 95 % bootstrap
+    interval. Sentences and losses are the same in all rows; random numbers are the control.
+    """
+    found: dict[str, list[float]] = stored()["explanation"]
+    names = [name for name in found if "less" not in name]
+    ax = plots.panels(width=6.5, height=2.8)
+    for height, (mean, *ends) in enumerate(found[name] for name in names):
+        ax.plot(ends, [height, height], color=plots.BLUE, linewidth=5, alpha=0.4)
+        ax.plot(mean, height, "o", color=plots.BLUE)
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.set(xlabel="Kendall's τ with leave-one-out, mean per sentence")
+    for name, row in found.items():
+        _interval(name, row)
+    return found
 
 
 def written(
     patching: Patching, corpus: Corpus, number: int, other: int, places: Sequence[int]
 ) -> str:
     """Write a number greedily, while the decoder is given some vectors of another number."""
-    source, theirs = (_sources(corpus, [n]).source for n in (number, other))
+    source, theirs = (numbers(corpus, n).source for n in (number, other))
     chosen = torch.zeros(source.shape, dtype=torch.bool)
     chosen[0, list(places)] = True
     letters = list[int]()
@@ -321,31 +279,39 @@ def written(
     return "".join(corpus.target_vocabulary.decode(letters))
 
 
-def patch_words(patching: Patching, corpus: Corpus, number: int, other: int) -> list[str]:
-    """Replace the vector of each word by the other number's: what is then written, by place.
+def patch_words(
+    patching: Patching, corpus: Corpus, number: int = 931, other: int = 139
+) -> dict[str, int | str]:
+    """Replace the vector of each word by the other number's: what is then written, by word.
 
-    Draws how much of its probability each letter of the number loses.
+    Draws how much of its probability each letter of the number loses, given the true letters
+    before it. What is no number of the corpus is returned as text. Both numbers must have equally
+    many English words.
     """
-    batch, theirs = (_sources(corpus, [n]) for n in (number, other))
-    words = [*in_words(number, "en").split(), "EOS"]
-    letters = [*in_words(number, "de"), "EOS"]
-    texts, left = [], []
-    for place, word in enumerate([*words, "no word"]):
+    batch, theirs = numbers(corpus, number), numbers(corpus, other).source
+    letters, words = _labels(number)
+    known = {text: n for n, _, text in corpus.train + corpus.test}
+    p, found = [], dict[str, int | str]()
+    for place, word in enumerate([*words, "none"]):
         chosen = torch.arange(len(words)).unsqueeze(0) == place
-        p = patching(batch.source, batch.target, theirs.source, chosen)
-        left.append(p.gather(2, batch.target.unsqueeze(2))[0, :, 0])
-        texts.append(written(patching, corpus, number, other, [place][: place < len(words)]))
-        print(f"{word:<8} replaced: {texts[-1]}")
-    lost = (left[-1] - torch.stack(left[:-1])).T  # (T_q, T_k)
+        all_p = patching(batch.source, batch.target, theirs, chosen)
+        p.append(all_p.gather(2, batch.target.unsqueeze(2))[0, :, 0])
+        text = written(patching, corpus, number, other, [place][: place < len(words)])
+        found[word] = known.get(text, text)
+        print(f"{word:<8} replaced: {text}")
+    others = enumerate(zip(words, _labels(other)[1], strict=True))
+    differ = [place for place, (one, its) in others if one != its]
+    print("all that differ:  ", written(patching, corpus, number, other, differ))
+    lost = (p[-1] - torch.stack(p[:-1])).T  # (T_q, T_k)
     ax = plots.panels(width=4.6, height=4.8)
     plots.heatmap(lost, ax, f"{number}, one vector of {other}", letters, words, colorbar=False)
     ax.figure.colorbar(ax.images[0], ax=ax, label="probability lost", ticks=[0, 0.5, 1])
     ax.set(xlabel="word whose vector is replaced", ylabel="letter to be written")
-    return texts
+    return found
 
 
 def patch_many(
-    patching: Patching, corpus: Corpus, count: int
+    patching: Patching, corpus: Corpus, count: int = 100
 ) -> dict[str, list[tuple[bool, bool]]]:
     """Replace one vector at a time in pairs of held-out numbers with the same kinds of words.
 
@@ -353,27 +319,211 @@ def patch_many(
              and whether it is written with this word of the other one. Both are printed
     """
     draw, alike = random.Random(0), defaultdict[tuple[str, ...], list[int]](list)
-    for number, _, _ in corpus.test:
-        alike[kinds(number)].append(number)
-    several = [numbers for which, numbers in alike.items() if len(which) > 2 and len(numbers) > 1]
+    for n, _, _ in corpus.test:
+        alike[kinds(n)].append(n)
+    several = [group for which, group in alike.items() if len(which) > 2 and len(group) > 1]
     found = defaultdict[str, list[tuple[bool, bool]]](list)
-    for _ in range(count):
+    for _ in range(fewer(count, 4)):
         number, other = draw.sample(draw.choice(several), 2)
-        words, others = ([*in_words(n, "en").split(), "EOS"] for n in (number, other))
+        words, others = _labels(number)[1], _labels(other)[1]
         expected = [exchanged(number, other, [place]) for place in range(len(words))]
-        one = _sources(corpus, [number] * len(words)), _sources(corpus, [other] * len(words))
+        source, theirs = (numbers(corpus, *[n] * len(words)).source for n in (number, other))
         right = []
         for wanted in ([number] * len(words), expected):
-            target = _sources(corpus, wanted).target
-            p = patching(one[0].source, target, one[1].source, torch.eye(len(words)) == 1)
+            target = numbers(corpus, *wanted).target
+            p = patching(source, target, theirs, torch.eye(len(words)) == 1)
             right.append(((p.argmax(-1) == target) | (target == PAD)).all(dim=1).tolist())
-        for word, theirs, *both in zip(words, others, *right, strict=True):
-            which = "another word" if word != theirs else "the same word"
+        for word, its, *both in zip(words, others, *right, strict=True):
+            which = "another word" if word != its else "the same word"
             found[word if word == "EOS" else which].append((both[0], both[1]))
     for which, rows in found.items():
         own, new = (sum(column) for column in zip(*rows, strict=True))
         print(f"{which:<13} {len(rows)} times: as it was {own}, with the other's word {new}")
     return found
+
+
+def _longest(model: nn.Module, corpus: Corpus) -> dict[str, Look]:
+    """What every attention did with the longest held-out number."""
+    return look(model, corpus.batch([max(corpus.test, key=lambda pair: len(pair[2]))]))
+
+
+def null_spaces(null_space_dimension: Any, model: nn.Module, corpus: Corpus) -> None:
+    """Print the dimension of each head's null space for the longest held-out number."""
+    for name, (_, values) in _longest(model, corpus).items():
+        dimensions, T = null_space_dimension(values[0]).tolist(), values.shape[2]
+        print(f"{name:<34} T = {T:<3} dimension by head {dimensions}   T - 33 = {T - 33}")
+    found = stored()["null space"]
+    print(f"targets of more than 33 tokens: {found['targets of more than 33 tokens']:.0%}")
+    print("longest source:", found["longest source"])
+
+
+def last_row(model: nn.Module, corpus: Corpus) -> tuple[Tensor, Tensor]:
+    """The last row of weights, (T,), of a decoder's head for the longest number; values (T, d)."""
+    one = _longest(model, corpus)["decoder.layers.0.attention"]
+    return one.weights[0, 1, -1], one.values[0, 1]
+
+
+def draw_rows(weights: Tensor, values: Tensor, other: Tensor) -> None:
+    """Draw weights above others with the same output: a learner's, and what `largest_change` finds.
+
+    weights, other  (T,)
+    values          (T, d)
+    """
+    axes, searched = plots.panels(3, width=7.5, height=1.4), largest_change(weights, values)
+    rows = {"as it is": weights, "random direction": other, "searched": searched}
+    for ax, (label, row) in zip(axes, rows.items(), strict=True):
+        ax.bar(range(len(row)), row, color=plots.BLUE)
+        moved, error = (row - weights).abs().sum() / 2, ((row - weights) @ values).abs().max()
+        ax.set(title=f"{label}: {moved:.2f} of the weight moved, output off by {error:.0e}")
+        print(f"{label:<17} smallest weight {row.min():.1e}   sum {row.sum():.12f}")
+    ax.set(xlabel="position that the decoder has read")
+
+
+def movable_weight() -> dict[str, Any]:
+    """Draw how much weight can be moved in the last rows of 8 heads for 25 long numbers.
+
+    The best of 20 random directions, and `largest_change`; the output of the head stays.
+    """
+    found: dict[str, Any] = stored()["null space"]
+    ax = plots.panels(width=6.5, height=2.6)
+    for name, colour in (("random", plots.GREY), ("search", plots.BLUE)):
+        ax.hist(found[name], bins=26, range=(0, 0.6), color=colour, alpha=0.7, label=name)
+        mean, largest = found[f"{name}, mean and largest"]
+        print(f"{name:<7} mean {mean:.3f}   largest {largest:.3f}")
+    plots.legend(ax)
+    ax.set(xlabel="share of the weight that can be moved", ylabel="heads and sentences")
+    print(
+        f"largest error of the output of {found['rows']} rows:",
+        found["largest error of the output"],
+    )
+    return found
+
+
+def effective_weights() -> dict[str, Any]:
+    """Print how well raw and effective weights on earlier letters agree with leave-one-out.
+
+    Rows of the decoder's self-attention with 40 positions or more, mean of the heads of both
+    layers; the same rows and losses for all, and random numbers as the control.
+    """
+    found: dict[str, Any] = stored()["prefixes"]
+    for name in ("raw", "effective", "size of effective", "random numbers"):
+        _interval(name, found[name])
+    return found
+
+
+def pruned_heads() -> int:
+    """Draw the share of right numbers as heads are removed, in three orders, for 500 numbers.
+
+    Within one kind of attention (8 heads) or among all 24: at random (five draws), least important
+    first, or greedy, always the head whose loss costs least. Orders come from other sentences.
+    returns  how many of the encoder's heads can go, least important first, while 99 % stay right
+    """
+    axes, few = plots.panels(2, 2, width=3.7, height=2.6, share=False), {}
+    styles = {"at random": (plots.GREY, 0.6), "least important first": (plots.VERMILION, 1)}
+    styles |= {"greedy": (plots.BLUE, 1)}
+    titles = {"encoder": "encoder: 8 heads", "decoder": "decoder's self-attention: 8 heads"}
+    titles |= {"cross": "cross-attention: 8 heads", "all": "all 24 heads"}
+    for ax, (group, curves) in zip(axes.flat, stored()["pruning"]["curves"].items(), strict=True):
+        for name, (colour, alpha) in styles.items():
+            for number, curve in enumerate(curves[name]):
+                label = name if number == 0 else None
+                ax.plot(curve, ".-", color=colour, alpha=alpha, linewidth=1.3, label=label)
+            few[group, name] = [_still_right(curve) for curve in curves[name]]
+            removed = " ".join(map(str, few[group, name]))
+            print(f"{titles[group]:<33} {name:<22} removed while 0.99 stay right: {removed}")
+        ax.set(title=titles[group], xlabel="heads removed", ylim=(-0.04, 1.04))
+        ax.set_ylabel("numbers right")
+    plots.legend(axes[0, 0], fontsize=8, loc="lower left")
+    return few["encoder", "least important first"][0]
+
+
+def _still_right(curve: Sequence[float]) -> int:
+    """How many heads can go before the share falls below 0.99."""
+    return min([n for n, share in enumerate(curve) if share < 0.99], default=len(curve)) - 1
+
+
+def turn_gates(model: nn.Module, batch: Batch, importance: Mapping[str, Tensor]) -> None:
+    """Draw the loss per number as one gate goes from 1 to 0; all other gates stay 1.
+
+    The head of the decoder's last self-attention with the smallest importance, and the one that
+    greedy search removes first.
+    """
+    name = "decoder.layers.1.attention"
+    first_off, least = stored()["pruning"]["first off"], int(importance[name].argmin())
+    ax, steps = plots.panels(width=6.5, height=2.8), [n / 5 for n in range(6)]
+    for (part, head), colour in (((name, least), plots.VERMILION), (first_off, plots.BLUE)):
+        losses = []
+        for step in steps:
+            gates = torch.ones(4).double()
+            gates[head] = step
+            with watch_attention(model, {part: gates}), torch.no_grad():
+                scores = model(batch.source, batch.target).flatten(0, 1)
+            answers = batch.target.flatten()
+            loss = F.cross_entropy(scores, answers, ignore_index=PAD, reduction="sum")
+            losses.append(loss.item() / len(batch.source))
+        label = f"{part}, head {head}: {importance[part][head]:.3f}"
+        ax.plot(steps, losses, "o-", color=colour, label=label)
+    ax.set(xlabel="gate", ylabel="loss per number")
+    plots.legend(ax, fontsize=8, title="importance: mean size of the slopes at 1")
+
+
+def nearest_inputs(identifiability: Any, model: Any, batch: Batch) -> float:
+    """Print the share of tokens whose hidden vector is nearest to their own input, by layer.
+
+    200 held-out numbers; the trained model beside three untrained ones of the same sizes.
+    returns  the share in a batch, after all layers, by the lesson's token_identifiability
+    """
+    rows = stored()["identifiability"]
+    for name, share in rows["trained"][0].items():
+        controls = " ".join(f"{control[name]:.3f}" for control in rows["untrained"])
+        print(f"{name:<29} trained {share:.3f}   untrained, three seeds {controls}")
+    mask, x = batch.source != PAD, model.embed(batch.source, model.source_embedding)
+    nearest = identifiability(model.encoder(x, mask.unsqueeze(1)), x, mask)
+    return float(nearest.sum() / mask.sum())
+
+
+def probes() -> None:
+    """Draw how often a linear classifier reads a token from a hidden vector, by layer.
+
+    Trained on 400 numbers, asked about others; the trained model beside three untrained ones.
+    """
+    found, asked = stored()["probes"], ("the token itself", "its position", "the token before")
+    axes = plots.panels(columns=3, width=2.7, height=2.6)
+    for ax, question in zip(axes, asked, strict=True):
+        layers = [n for n in found["trained"][0] if n.startswith(question) and "most" not in n]
+        for name, colour, size in (("trained", plots.BLUE, 9), ("untrained", plots.GREY, 4)):
+            for number, row in enumerate(found[name]):
+                style = {"color": colour, "markersize": size, "linewidth": size / 4}
+                right, label = [row[layer] for layer in layers], None if number else name
+                ax.plot(right, "o-", label=label, **style)
+        most = found["trained"][0][f"{question}, most frequent"]
+        ax.axhline(most, color=plots.BLACK, linewidth=1)
+        ax.set_xticks(range(len(layers)), [layer.split(", ")[1] for layer in layers], rotation=45)
+        ax.set(title=question, ylim=(0, 1.04))
+    plots.legend(axes[0], fontsize=8, loc="center right")
+    axes[0].set(ylabel="read correctly")
+
+
+def attributions(attribution: Any, model: Any, corpus: Corpus, number: int = 231) -> None:
+    """Draw the share of each input token in each hidden vector, after one and two layers.
+
+    attribution  the lesson's HiddenTokenAttribution
+    Prints the mean own share over 40 sentences of 8 tokens, trained and untrained.
+    """
+    x = model.embed(numbers(corpus, number).source, model.source_embedding)
+    axes, words = plots.panels(columns=2, width=3.6, height=3.0), _labels(number)[1]
+    for depth, ax in enumerate(axes, start=1):
+        shares = attribution(nn.Sequential(*model.encoder.layers[:depth]))(x)[0]
+        after = f"after layer {depth - 1}"
+        plots.heatmap(shares, ax, after, words, words, numbers=True, colorbar=False)
+        ax.set(xlabel="input tokens", ylabel="hidden vectors")
+        ax.tick_params(axis="x", rotation=30)
+    for name in ("trained", "untrained"):
+        rows = stored()["attribution"][name]
+        for depth in (1, 2):
+            own = " ".join(f"{row[f'depth {depth}'][0]:.3f}" for row in rows)
+            largest = " ".join(f"{row[f'depth {depth}, own is largest']:.2f}" for row in rows)
+            print(f"{name:<10} after layer {depth - 1}: own share {own:<17}  is largest {largest}")
 
 
 CLAIMS = [
@@ -405,15 +555,13 @@ CLAIMS = [
         where="Could the weights be different?",
     ),
     Claim(
-        claim="The token can be read from every layer; what the layers bring in is the "
-        "token before",
+        claim="The token can be read from every layer; the layers bring in the token before",
         control="the same model untrained; the most frequent answer",
         seeds="one model, held-out sentences",
         where="Is it still that word?",
     ),
     Claim(
-        claim="All heads of the encoder can be removed; in the decoder the order by "
-        "importance is a trap",
+        claim="All the encoder's heads can be removed; in the decoder importance is a trap",
         control="random orders, and a greedy one",
         seeds="one model, 500 numbers",
         where="Which heads are needed?",

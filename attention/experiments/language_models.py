@@ -1,7 +1,4 @@
-"""Lesson 15: spellers of numbers, a writer of English and its control, and what readers found.
-
-`make bench-language-models` and `bench-docstrings` measure what the last claims say.
-"""
+"""Lesson 15: spellers of numbers, a writer of English, what attention costs, readers of texts."""
 
 import functools
 import json
@@ -9,10 +6,12 @@ import math
 import random
 import string
 import textwrap
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,17 +19,18 @@ from attention.decoding import sample_tokens
 from attention.experiments import recorded
 from attention.experiments.recorded import Claim, Experiment
 from attention.masked_attention import causal_mask, masked_attention
-from attention.provided.data import novels
+from attention.provided.data import docstrings, novels
 from attention.provided.data.numbers import in_words, is_test
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.figures import plots, seeds
 from attention.provided.files import ROOT
 from attention.provided.measuring import timing
+from attention.provided.measuring.memory import megabytes
 from attention.provided.models import model_file
 from attention.provided.models.ngrams import NGrams
 from attention.provided.models.translators import made_again
 from attention.provided.progress import Bar
-from attention.provided.training_steps import descend
+from attention.provided.training_steps import descend, fewer
 from attention.tokens_and_positions import (
     bpe_decode,
     bpe_encode,
@@ -82,6 +82,7 @@ def learn_numbers(
 ) -> tuple[Any, list[float]]:
     """A speller of two layers, trained on batches of 32 numbers; its losses, in nats a letter."""
     torch.manual_seed(seed)
+    steps = fewer(steps)  # in the notebook, while nbgrader runs it
     model = DecoderOnly(30, d_model=64, n_heads=4, d_ff=128, n_layers=2, dropout=0.0)
     optimizer = torch.optim.AdamW(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=steps)
@@ -92,12 +93,37 @@ def learn_numbers(
         return model, descend(model, losses, optimizer, schedule, bar)
 
 
+def draw_losses(losses: Sequence[float], unit: str) -> Axes:
+    """Draw losses against training steps; ``unit`` is theirs."""
+    return plots.lines(range(1, len(losses) + 1), {"loss": losses}, xlabel="step", ylabel=unit)
+
+
 def sampler(temperature: float, seed: int = 0) -> Callable[[Tensor], Tensor]:
     """Draw from scores at a temperature, with this seed's noise: (B, vocab_size) -> (B,)."""
     noise = torch.Generator().manual_seed(seed)
     return lambda scores: sample_tokens(
         scores, torch.rand(len(scores), generator=noise), temperature
     )
+
+
+def goes_on(model: Any, generate: Callable[..., Tensor]) -> None:
+    """Print how a speller goes on greedily from beginnings, two of which it cannot have read."""
+    for begin in ("", "seven hundred", "forty thousand", "nine thousand e", "twenty million"):
+        prompt = batch_of([begin])[:, :-1]
+        ids = generate(model, prompt, lambda logits: logits.argmax(dim=1), LONGEST)
+        print(f"{begin or '(nothing)':<15} → {begin}{spelled(ids)[0]}")
+
+
+def draws(model: Any, generate: Callable[..., Tensor]) -> dict[float, int]:
+    """Print how many of 200 texts are numbers, and kept back, by temperature; returns the first."""
+    count, every, unseen, right = fewer(200), set(_numbers()), known_and_unseen()[1], {}
+    for t in (0.5, 1.0, 1.5):
+        texts = spelled(generate(model, torch.full((count, 1), BOS), sampler(t), LONGEST))
+        new, right[t] = (sum(text in some for text in texts) for some in (unseen, every))
+        print(
+            f"temperature {t}: {right[t]} of {count} are numbers, {new} kept back; one:", texts[0]
+        )
+    return right
 
 
 def keep_back(
@@ -171,23 +197,28 @@ def tokens_of(text: str) -> Tensor:
 
 
 def learn_novels(
-    model: Any, language_model_loss: Callable[..., Tensor], steps: int, seed: int = 0
+    model: Any,
+    language_model_loss: Callable[..., Tensor],
+    steps: int,
+    seed: int = 0,
+    text: str | None = None,
+    rate: float = RATE,
 ) -> list[float]:
-    """Train on passages of READ tokens from anywhere in three novels; losses in nats a token."""
-    ids, draw = tokens_of(novels.split()[0]), torch.Generator().manual_seed(seed)
+    """Train on passages of READ tokens of a text, or of three novels; losses in nats a token."""
+    ids = tokens_of(text or novels.split()[0])
+    draw = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, RATE, total_steps=steps, pct_start=max(0.1, 2 / steps)
+        optimizer, rate, total_steps=steps, pct_start=max(0.1, 2 / steps)
     )
 
-    def loss() -> Tensor:
+    def loss(_: int) -> Tensor:
         begin = torch.randint(len(ids) - READ, (PASSAGES, 1), generator=draw)
         passages = ids[begin + torch.arange(READ + 1)]
         return language_model_loss(model(passages), passages)
 
-    with Bar(steps, "three novels") as bar:
-        losses = (loss() for _ in range(steps))
-        return descend(model, losses, optimizer, schedule, bar, max_norm=1.0)
+    with Bar(steps, "passages") as bar:
+        return descend(model, map(loss, range(steps)), optimizer, schedule, bar, max_norm=1.0)
 
 
 def novelist(DecoderOnly: Callable[..., Any]) -> Any:
@@ -305,6 +336,84 @@ def what_it_costs(M: int = 2048, N: int = 64) -> dict[str, list[float]]:
     return spent
 
 
+def who_may_look(T: int = 24, block: int = 6, stride: int = 3) -> Any:
+    """Draw which of T positions may look at which, and count the pairs; returns the Axes."""
+    t, causal = torch.arange(T), causal_mask(T)
+    masks = {
+        "dense": causal,
+        f"local, block = {block}": causal & (t[:, None] // block == t // block),
+        f"compressed, stride = {stride}": t[stride - 1 :: stride] <= t[:, None],
+    }
+    axes = plots.panels(columns=3, width=3.0, height=2.9, share=False)
+    for ax, (name, mask) in zip(axes, masks.items(), strict=True):
+        plots.heatmap(mask.double(), ax, f"{name}: {int(mask.sum())}", colorbar=False)
+    return axes
+
+
+def changed_by_token_7(
+    attentions: dict[str, Callable[..., Tensor]], compress: Callable[..., Tensor]
+) -> None:
+    """Change one of 12 tokens, and print at which positions the output changes.
+
+    attentions  label → a function like `memory_compressed_attention`: (q, k, v, stride) -> context
+    """
+    torch.manual_seed(0)
+    x, weight = torch.randn(12, 8), torch.randn(3, 8, 8)
+    other = x.index_add(0, torch.tensor([7]), torch.ones(1, 8))
+    for name, attend in attentions.items():
+        keys = (compress(one, weight) for one in (x, other))
+        before, after = (attend(torch.ones(12, 8), k, k, 3) for k in keys)
+        changed = ((before - after).abs().amax(dim=1) > 1e-6).nonzero().flatten()
+        print(f"{name:<16} token 7 changes the output at", changed.tolist())
+
+
+def time_and_memory(
+    local_block_attention: Callable[..., Tensor],
+    compress: Callable[..., Tensor],
+    memory_compressed_attention: Callable[..., Tensor],
+) -> Any:
+    """Draw time and memory against the length, of four causal attentions; returns the Axes.
+
+    Two heads of 32 numbers; one run on one thread. Memory is that of every tensor that is made.
+    """
+    lengths, found = (256, 512, 1024, 2048), [dict[str, list[float]]() for _ in range(3)]
+    for T in lengths:
+        q, k, v = (torch.randn(1, 2, T, 32, requires_grad=True) for _ in range(3))
+        weight, mask = torch.randn(3, 32, 32), causal_mask(T)
+        ways: dict[str, Callable[..., Tensor]] = {
+            "dense": lambda q, k, v, mask=mask: masked_attention(q, k, v, mask),
+            "compressed by 3": lambda q, k, v, weight=weight: memory_compressed_attention(
+                q, compress(k, weight), compress(v, weight), 3
+            ),
+            "local, 256": lambda q, k, v: local_block_attention(q, k, v, 256),
+            "fused": functools.partial(F.scaled_dot_product_attention, is_causal=True),
+        }
+        for name, way in ways.items():
+            run = functools.partial(way, q, k, v)
+            both = timing.both_ways(run, (q, k, v))
+            with torch.no_grad():
+                found[0].setdefault(name, []).append(timing.milliseconds(run, repeats=3))
+            found[1].setdefault(name, []).append(timing.milliseconds(both, repeats=3))
+            found[2].setdefault(name, []).append(megabytes(both))
+    return _against_length(lengths, found)
+
+
+def _against_length(lengths: Sequence[int], found: Sequence[dict[str, list[float]]]) -> Any:
+    axes = plots.panels(columns=3, width=3.3, height=3.0, share=False)
+    titles = ("time, forward", "time, forward and backward", "memory, forward and backward")
+    units = ("milliseconds", "", "megabytes")
+    for ax, named, title, unit in zip(axes, found, titles, units, strict=True):
+        plots.lines(lengths, named, ax, title, "T", unit, log=True)
+        ax.set_yscale("log")
+        ax.set_xticks(lengths, lengths)
+        ax.minorticks_off()
+    span = axes[0].get_ylim()[0], axes[1].get_ylim()[1]  # one scale for both times
+    for ax in axes[:2]:
+        ax.set_ylim(*span)
+        ax.get_legend().remove()
+    return axes
+
+
 def readers() -> dict[str, Any]:
     """Print and draw what nine readers of long texts found; returns the record."""
     found: dict[str, Any] = json.loads((ROOT / "data" / "language_models.json").read_text("utf-8"))
@@ -341,11 +450,40 @@ def shares_of_experts(found: dict[str, Any]) -> None:
     axes[0].set_ylabel("largest share")
 
 
-def first_lines() -> dict[str, Any]:
-    """Draw the ROUGE-L of a model that writes first lines against its minutes; returns the record.
+def near_twins(rows: Sequence[docstrings.Docstring]) -> float:
+    """Print the share of test rows with a near twin in training, by split; returns "at random".
 
-    Each rule is a line with its name at the end; names that would overlap are moved apart.
+    Near twins share at least half of their runs of five words; one row in ten is for tests.
     """
+    near = defaultdict(set)
+    for i, j in docstrings.twins(rows):
+        near[i].add(j)
+        near[j].add(i)
+    print(f"{'split':<14}  test rows  with a near twin in training")
+    shares = {}
+    for how, key in docstrings.SPLITS.items():
+        test = {i for i, row in enumerate(rows) if docstrings.is_test(key(row))}
+        shares[how] = sum(bool(near[i] - test) for i in test) / len(test)
+        print(f"{how:<14}  {len(test):9}  {shares[how]:.1%}")
+    return shares["at random"]
+
+
+def rules(rows: Sequence[docstrings.Docstring]) -> dict[str, float]:
+    """Print the ROUGE-L of rules that learn nothing, with bootstrap intervals; rule → its mean."""
+    learn, test = docstrings.split(rows)
+    print(f"{len(learn)} rows to learn from, {len(test)} to test\n")
+    draw, reached = torch.Generator().manual_seed(0), {}
+    for name, rule in docstrings.RULES.items():
+        scores = torch.tensor(docstrings.rouge_l([rule(row) for row in test], test))
+        again = scores[torch.randint(len(test), (1000, len(test)), generator=draw)].mean(dim=1)
+        low, high = again.quantile(torch.tensor([0.025, 0.975])).tolist()
+        reached[name] = scores.mean().item()
+        print(f"{name:<28} {reached[name]:.3f}   95 %: {low:.3f} to {high:.3f}")
+    return reached
+
+
+def first_lines() -> dict[str, Any]:
+    """Draw ROUGE-L of a model that writes first lines, and of rules; returns the record."""
     record: dict[str, Any] = json.loads((ROOT / "data" / "docstrings.json").read_text("utf-8"))
     ax, place = plots.panels(width=8.4, height=3.6), -1.0
     for point in record["points"]:
@@ -360,6 +498,18 @@ def first_lines() -> dict[str, Any]:
     ax.set(xscale="log", xlabel="minutes of training on one core", ylabel="ROUGE-L", ylim=(0, None))
     ax.set_xticks([0.1, 1, 3, 10], ["0.1", "1", "3", "10"])
     return record
+
+
+def examples_of(record: dict[str, Any]) -> None:
+    """Print first lines that were wanted, and written by the model of seed 0 after more steps."""
+    for place, row in enumerate(record["shown"]):
+        print(
+            f"{row['name']}: {textwrap.shorten(row['body'], 80)}\n       wanted  {row['summary']}"
+        )
+        for point in record["points"]:
+            if point["seed"] == 0:
+                print(f"{point['steps']:7} steps  {point['wrote'][place]}")
+        print()
 
 
 SHORT = {"seed": 0, "steps": 30, "written": 10}

@@ -1,29 +1,178 @@
-"""Lesson 06: what leaks are worth, and how much past a speller of German numbers needs.
+"""Lesson 06: masks drawn and compared, and what a leak does to a speller of German numbers.
 
-A small model spells letter after letter, under any mask. With a mask that leaks the loss is
-splendid, and the model writes nonsense.
+A small model spells letter after letter, under any mask. With a mask that leaks, its loss is
+excellent and what it writes is nonsense.
 """
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment
+from attention.experiments.recorded import Claim, Experiment, read
 from attention.provided.data.numbers import in_words, is_test
 from attention.provided.data.tokens import BOS, PAD, Vocabulary
-from attention.provided.training_steps import take_steps
+from attention.provided.figures import plots, seeds
+from attention.provided.measuring import timing
+from attention.provided.training_steps import fewer, one_thread, take_steps
+from attention.scaled_dot_product_attention import scaled_dot_product_attention
 
 WORDS = [in_words(number, "de") for number in range(1, 1000)]
 TRAINED_ON = [word for number, word in enumerate(WORDS, 1) if not is_test(number)]
 LETTERS = Vocabulary("".join(WORDS))
 LONGEST = 1 + max(map(len, WORDS))
+SEEDS = (0, 1, 2)
+MASKS = ("causal", "mask after softmax", "0 instead of −∞", "sees one ahead")
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # from q, k and v (B, T, d) to (B, T, d)
 Attend4 = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # the same, under a mask (T, T)
+Causal = Callable[[int], Tensor]  # from T to a mask (T, T)
+Window = Callable[[int, int], Tensor]  # from T and a window to a mask (T, T)
+Sparse = Callable[..., Tensor]  # like longformer_mask and bigbird_mask
+
+
+def weight_on_padding() -> dict[int, list[float]]:
+    """Print how much of its attention a text of two tokens gives to padding, for three seeds.
+
+    The padded length changes; the two tokens stay the same. All padding is one vector of zeros.
+
+    returns  {padded length: the mean share of the two queries for seeds 0, 1 and 2}
+    """
+    wasted: dict[int, list[float]] = {}
+    for T in (2, 4, 10, 20):
+        wasted[T] = []
+        for seed in SEEDS:
+            x = torch.zeros(1, T, 16)  # (B, T, d_model)
+            x[0, :2] = 0.6 * torch.randn(2, 16, generator=torch.Generator().manual_seed(seed))
+            _, weights = scaled_dot_product_attention(x, x, x, return_weights=True)
+            wasted[T].append(weights[0, :2, 2:].sum(dim=1).mean().item())
+        shares = " ".join(f"{share:4.0%}" for share in wasted[T])
+        print(f"2 tokens padded to {T:2}: weight on padding, three seeds: {shares}")
+    return wasted
+
+
+def steps_to_meet(mask: Tensor) -> int | None:
+    """Count the layers until every position can depend on every other; None if it never does.
+
+    mask  (T, T)  bool, the same in every layer
+    """
+    reach = mask
+    for steps in range(1, len(mask) + 1):
+        if reach.all():
+            return steps
+        reach = (reach.float() @ mask.float()) > 0
+    return None
+
+
+def draw_masks(masks: Mapping[str, Tensor], width: float = 2.5) -> dict[str, int | None]:
+    """Draw masks side by side; print how much each allows, and after how many layers all meet.
+
+    masks    title → bool (T, T), or (1, 1, T) for a mask that is the same for all queries
+    width    of a panel, in inches
+    returns  title → the result of `steps_to_meet`
+    """
+    axes, steps = plots.panels(columns=len(masks), width=width, height=width), {}
+    for ax, (name, mask) in zip(getattr(axes, "flat", [axes]), masks.items(), strict=True):
+        mask = mask.reshape(-1, mask.shape[-1]).expand(mask.shape[-1], -1)  # (T, T)
+        plots.heatmap(mask.float(), ax, title=name, colorbar=False)
+        steps[name] = steps_to_meet(mask)
+        share, layers = mask.float().mean(), steps[name] or "never"
+        print(f"{name:<32} {share:4.0%} True   layers until all meet: {layers}")
+    return steps
+
+
+def wrong_ways_to_mask(masked_attention: Sparse, causal_mask: Causal) -> dict[str, Tensor]:
+    """Draw the weights of four causal positions, the first of them padding, masked in four ways.
+
+    The scores and the mask are the same in all panels; how the mask is applied changes.
+
+    returns  title → weights (4, 4)
+    """
+    x = torch.randn(4, 8, generator=torch.Generator().manual_seed(4))
+    mask = causal_mask(4) & torch.tensor([False, True, True, True])
+    scores = _scores(x, x)
+    attempts = {
+        "as it should be": masked_attention(x, x, x, mask, return_weights=True)[1],
+        "0 instead of −∞": torch.where(mask, scores, 0.0).softmax(dim=1),
+        "mask after softmax": scores.softmax(dim=1) * mask,
+        "−1e9 instead of −∞": torch.where(mask, scores, -1e9).softmax(dim=1),
+    }
+    axes = plots.panels(columns=4, width=2.4, height=2.5)
+    for ax, (name, weights) in zip(axes, attempts.items(), strict=True):
+        plots.heatmap(weights, ax, title=name, numbers=True, colorbar=False)
+        forbidden = weights.masked_fill(mask, 0.0).sum().item()
+        rows = [round(total, 2) for total in weights.sum(dim=1).tolist()]
+        print(f"{name:<20} weight on forbidden keys {forbidden:.2f}   sums of the rows {rows}")
+    return attempts
+
+
+def random_window(local_mask: Window, n_blocks: int, seed: int) -> Tensor:
+    """A window of one block on each side and one random block, none of them global."""
+    window = local_mask(n_blocks, 1)
+    lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed))
+    return window.scatter(1, lottery.masked_fill(window, -1.0).argmax(dim=1, keepdim=True), True)
+
+
+def bigbird_without_its_parts(
+    local_mask: Window, longformer_mask: Sparse, bigbird_mask: Sparse
+) -> dict[str, list[int | None]]:
+    """Draw three sparse masks, and print how many layers 64 blocks need until all have met.
+
+    Each part of BigBird is taken away in turn. Random blocks are drawn 40 times. A block is one
+    position here, since all positions of a block see the same.
+
+    returns  {mask: the number of layers in each draw}
+    """
+    draws = range(40)
+    found = {
+        "window": [local_mask(64, 1)],
+        "window + 2 global": [longformer_mask(64, 1, [0, 63])],
+        "window + 2 global + 1 random (BigBird)": [bigbird_mask(64, 1, 1, seed) for seed in draws],
+        "window + 1 random": [random_window(local_mask, 64, seed) for seed in draws],
+    }
+    steps = {name: [steps_to_meet(mask) for mask in masks] for name, masks in found.items()}
+    for name, each in steps.items():
+        counted = ", ".join(f"{n} ({each.count(n)}x)" for n in sorted(filter(None, {*each})))
+        print(f"{name:<38} layers until all meet: {counted}")
+    shown = {
+        "Longformer: window 2, global 0": longformer_mask(24, 2, [0]),
+        "BigBird: blocks of 2, 1 random": bigbird_mask(12, 2, n_random=1, seed=0),
+        "window and random, none global": random_window(local_mask, 24, seed=0),
+    }
+    draw_masks(shown, width=2.9)
+    return steps
+
+
+def time_of_a_window(
+    masked_attention: Sparse, local_mask: Window, sliding_window_attention: Sparse
+) -> Axes:
+    """Draw the processor time of a window of 8 on each side, masked and computed directly.
+
+    One core, and its own time: other programs hardly change it.
+    """
+    lengths: list[Any] = [256, 512, 1024, 2048, 4096]
+    ways = {
+        "dense, then masked": lambda x: masked_attention(x, x, x, local_mask(len(x), 8)),
+        "sliding window": lambda x: sliding_window_attention(x, x, x, 8),
+    }
+    clock: dict[str, list[float]] = {name: [] for name in ways}
+    with one_thread():
+        for name, run in ways.items():
+            for T in lengths:
+                clock[name].append(timing.shortest(partial(run, torch.randn(T, 32))))
+    ax = plots.lines(lengths, clock, xlabel="T", ylabel="milliseconds", log=True)
+    ax.set(yscale="log")
+    ax.set_xticks(lengths, lengths)
+    ax.minorticks_off()
+    for T in (4096, 1_000_000):
+        dense, window = (T * keys * 4 / 2**20 for keys in (T, 17))
+        print(f"T {T:9,d}   scores: dense {dense:12,.0f} MiB   window of 8 {window:6.1f} MiB")
+    return ax
 
 
 class Speller(nn.Module):
@@ -99,16 +248,21 @@ def write(model: Speller, count: int = 300) -> list[str]:
     return ["".join(LETTERS.decode(row)) for row in letters[:, 1:].tolist()]
 
 
-def with_mask(masked_attention: Attend4, may_attend: Callable[[int], Tensor]) -> Attend:
+def with_mask(masked_attention: Attend4, may_attend: Causal) -> Attend:
     """Attention under the mask that ``may_attend`` makes for a length."""
     return lambda q, k, v: masked_attention(q, k, v, may_attend(q.shape[-2]))
+
+
+def one_ahead(T: int) -> Tensor:
+    """A mask that leaks: every position sees its past, itself and the next one, (T, T)."""
+    return torch.ones(T, T, dtype=torch.bool).tril(diagonal=1)
 
 
 def _scores(q: Tensor, k: Tensor) -> Tensor:
     return q @ k.mT / q.shape[-1] ** 0.5
 
 
-def masks(masked_attention: Attend4, causal_mask: Callable[[int], Tensor]) -> dict[str, Attend]:
+def masks(masked_attention: Attend4, causal_mask: Causal) -> dict[str, Attend]:
     """Attention that is causal, and three ways in which it leaks, by the names of MASKS."""
 
     def mask_after_softmax(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -119,18 +273,17 @@ def masks(masked_attention: Attend4, causal_mask: Callable[[int], Tensor]) -> di
         """Forbidden scores become 0, whose exponential is 1."""
         return torch.where(causal_mask(q.shape[-2]), _scores(q, k), 0.0).softmax(dim=-1) @ v
 
-    ahead: Callable[[int], Tensor] = lambda T: torch.ones(T, T, dtype=torch.bool).tril(1)  # noqa: E731
     ways = (
         with_mask(masked_attention, causal_mask),
         mask_after_softmax,
         zero_instead,
-        with_mask(masked_attention, ahead),
+        with_mask(masked_attention, one_ahead),
     )
     return dict(zip(MASKS, ways, strict=True))
 
 
 def train_with(
-    mask: str, seed: int, masked_attention: Attend4, causal_mask: Callable[[int], Tensor]
+    mask: str, seed: int, masked_attention: Attend4, causal_mask: Causal
 ) -> dict[str, float]:
     """Train and write under one of MASKS."""
     return _told(train_speller(masks(masked_attention, causal_mask)[mask], seed))
@@ -140,8 +293,8 @@ def train_with_window(
     window: int,
     seed: int,
     masked_attention: Attend4,
-    causal_mask: Callable[[int], Tensor],
-    local_mask: Callable[[int, int], Tensor],
+    causal_mask: Causal,
+    local_mask: Window,
 ) -> dict[str, float]:
     """Train and write under a causal window: a letter and ``window`` letters before it."""
     attend = with_mask(masked_attention, lambda T: causal_mask(T) & local_mask(T, window))
@@ -150,8 +303,46 @@ def train_with_window(
 
 def train_with_a_gap(seed: int, masked_attention: Attend4) -> dict[str, float]:
     """Train and write where a position sees all letters but the one that it must predict."""
-    seen: Callable[[int], Tensor] = lambda T: ~torch.ones(T, T, dtype=torch.bool).triu(1).tril(1)  # noqa: E731
+    seen: Causal = lambda T: ~torch.ones(T, T, dtype=torch.bool).triu(1).tril(1)  # noqa: E731
     return _told(train_speller(with_mask(masked_attention, seen), seed))
+
+
+def spell_with_a_leak(masked_attention: Attend4, causal_mask: Causal) -> float:
+    """Train two spellers, under a causal mask and one that sees one letter ahead; draw the losses.
+
+    Model, data, seed and steps are the same. Dashed: the least loss without a leak.
+
+    returns  the share of German numbers among the 300 words that the leaking one writes
+    """
+    curves, known = {}, 0.0
+    with one_thread():  # as fast for such small matrices
+        for name, mask in (("causal", causal_mask), ("sees one ahead", one_ahead)):
+            attend = with_mask(masked_attention, mask)
+            curves[name], known, wrote = train_speller(attend, seed=0, steps=fewer(300, most=10))
+            end = sum(curves[name][-10:]) / 10
+            print(f"{name:<15} loss {end:.3f}   German numbers {known:.2f}   {wrote[:3]}")
+    ax = plots.lines(range(len(curves[name])), curves, xlabel="step", ylabel="loss per letter")
+    ax.axhline(least_loss(), color=plots.GREY, linestyle="--", linewidth=1.2)
+    print("the least loss that is possible without a leak:", round(least_loss(), 3))
+    return known
+
+
+def what_leaks_are_worth() -> Axes:
+    """Draw what recorded spellers write against their training loss: one causal, three that leak.
+
+    The mask changes; model, data, 300 steps and rate stay the same; three seeds. A single one is
+    trained by ``train_with("causal", 0, masked_attention, causal_mask)``.
+    """
+    ax = plots.panels(width=5.2, height=3.0)
+    for name, marker in zip(MASKS, "os^D", strict=True):
+        rows = seeds.where(read("masked_attention", "what a leak is worth"), mask=name)
+        losses, known = ([row[key] for row in rows] for key in ("loss", "known"))
+        ax.plot(losses, known, marker, label=name, alpha=0.8)
+        print(f"{name:<20} loss", *(f"{loss:.3f}" for loss in losses), end="   ")
+        print("German numbers", *(f"{share:.2f}" for share in known))
+    ax.set(xlabel="training loss per letter", ylabel="share of German numbers", ylim=(-0.04, 1.04))
+    plots.legend(ax, fontsize=8)
+    return ax
 
 
 def _told(report: Report) -> dict[str, float]:
@@ -159,10 +350,7 @@ def _told(report: Report) -> dict[str, float]:
     return {"loss": round(loss, 4), "known": round(report.known, 4)}
 
 
-SEEDS = (0, 1, 2)
-MASKS = ("causal", "mask after softmax", "0 instead of −∞", "sees one ahead")
 WINDOWS = (1, 2, 4, 8, 16)
-
 
 EXPERIMENTS = {
     "what a leak is worth": Experiment(

@@ -13,6 +13,8 @@ import attention.experiments
 from attention.experiments.recorded import Experiment
 from attention.provided.files import ROOT
 
+# Modules that take pieces of several lessons: of those where the translator grows, and lesson 17's.
+ACROSS_LESSONS = ("translator_so_far", "induction")
 TO_QUESTIONS = "answers"  # stands for a lesson: answers to open questions of all of them
 
 
@@ -22,15 +24,20 @@ def lessons() -> dict[str, Any]:
     The last one, "answers", holds those for answers to open questions, of all lessons.
     """
     found = {info.name for info in pkgutil.iter_modules(attention.experiments.__path__)}
-    paths = sorted((ROOT / "source").glob("[0-9][0-9]_*.py"))
-    order = [path.stem[3:] for path in paths if path.stem[3:] in found]
+    order = [name for name in lessons_of_the_course() if name in found]
     modules: dict[str, Any] = {
-        name: importlib.import_module(f"attention.experiments.{name}") for name in order
+        name: importlib.import_module(f"attention.experiments.{name}")
+        for name in [*order, *ACROSS_LESSONS]
     }
     of_answers: dict[str, Experiment] = {}
     for module in modules.values():
         of_answers |= getattr(module, "ANSWERS_TO_QUESTIONS", {})
     return modules | {TO_QUESTIONS: SimpleNamespace(EXPERIMENTS=of_answers)}
+
+
+def lessons_of_the_course() -> list[str]:
+    """Names of all lessons' modules, in the course's order."""
+    return [path.stem[3:] for path in sorted((ROOT / "source").glob("[0-9][0-9]_*.py"))]
 
 
 def as_stored(point: Any) -> Any:
@@ -47,6 +54,10 @@ def run_point(lesson: str, name: str, point: dict[str, Any]) -> Any:
 
 def pieces_of_its_lesson(run: Any, point: dict[str, Any]) -> dict[str, Any]:
     """What a run asks for besides the point: the library's pieces of its lesson, by their names."""
-    home = importlib.import_module(f"attention.{run.__module__.rpartition('.')[2]}")
+    name = run.__module__.rpartition(".")[2]
+    homes = lessons_of_the_course() if name in ACROSS_LESSONS else [name]
+    modules = [importlib.import_module(f"attention.{home}") for home in homes]
     wanted = inspect.signature(run).parameters.keys() - point.keys()
-    return {name: getattr(home, name) for name in wanted if hasattr(home, name)}
+    return {
+        piece: getattr(home, piece) for home in modules for piece in wanted if hasattr(home, piece)
+    }

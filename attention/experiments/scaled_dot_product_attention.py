@@ -4,7 +4,8 @@ Two small tasks for one attention head: find the key that fits, and fetch what i
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,14 +13,14 @@ from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments import recorded
 from attention.experiments.bahdanau_attention import D_STATE, Compared, sizes_of
 from attention.experiments.recorded import Claim, Experiment, seeded
 from attention.experiments.score_functions import Scored
 from attention.experiments.sequence_to_sequence import steps_back
 from attention.provided.data.numbers import numbers
 from attention.provided.figures import plots
-from attention.provided.training_steps import fewer, take_steps
+from attention.provided.measuring import timing
+from attention.provided.training_steps import fewer, one_thread, take_steps
 from attention.score_functions import score as score_of_a_kind
 
 SEEDS = (0, 1, 2)
@@ -127,18 +128,47 @@ def fetch_items(roles: str, steps: int, seed: int) -> dict[str, float]:
     return {"loss": round(sum(fetch(roles, seed, steps)[-20:]) / 20, 5)}
 
 
-def distributions(products: dict[int, Tensor]) -> Axes:
-    """Draw how dot products are distributed for each length d, labelled beside its area."""
+def weights_of_random_keys(lengths: Sequence[int] = (4, 64, 1024)) -> dict[int, float]:
+    """Print the weights of a random query on eight random keys, for vectors of several lengths.
+
+    returns  length d → largest weight, the mean of 1000 such draws
+    """
+    generator, largest = torch.Generator().manual_seed(5), {}
+    for d in lengths:
+        query = torch.randn(d, generator=generator)
+        keys = torch.randn(8, d, generator=generator)
+        shares = (keys @ query).softmax(dim=0).sort(descending=True).values.tolist()
+        queries = torch.randn(1000, 1, d, generator=generator)
+        products = queries * torch.randn(1000, 8, d, generator=generator)
+        largest[d] = products.sum(dim=2).softmax(dim=1).amax(dim=1).mean().item()
+        print(f"d = {d:4d}   weights, largest first:", *(f"{share:.3f}" for share in shares))
+        print(f"           largest weight, mean of 1000 such draws: {largest[d]:.2f}")
+    return largest
+
+
+def spread_of_dot_products(dot_product_statistics: Callable[..., Any]) -> dict[int, float]:
+    """Draw and measure the dot products of 20 000 pairs of random vectors of each length d.
+
+    returns  d → variance
+    """
+    generator, variances = torch.Generator().manual_seed(0), {}
     ax: Axes = plots.panels(width=5.6, height=3.4)
     shape: Any = {"bins": 128, "range": (-64, 64), "density": True}
-    for d, found in products.items():
+    for d in (4, 16, 64, 256):
+        q, k = torch.randn(2, 20_000, d, generator=generator)
+        mean, variance = (found.item() for found in dot_product_statistics(q, k))
+        variances[d] = variance
+        print(
+            f"d {d:4d}   mean {mean:6.2f}   variance {variance:7.2f}   spread {variance**0.5:6.2f}"
+        )
         heights: Any
-        heights, edges, _ = ax.hist(found.tolist(), histtype="stepfilled", alpha=0.4, **shape)
+        products = torch.linalg.vecdot(q, k).tolist()
+        heights, edges, _ = ax.hist(products, histtype="stepfilled", alpha=0.4, **shape)
         half = heights.max() / 2
         place = edges[(heights >= half).nonzero()[0][-1] + 1], half
         ax.annotate(f"d = {d}", place, (6, 3), textcoords="offset points", fontsize=9)
     ax.set(xlabel="dot product", ylabel="density")
-    return ax
+    return variances
 
 
 def sizes_of_the_jacobian(softmax_gradient_norm: Callable[[Tensor], Tensor]) -> Axes:
@@ -165,6 +195,29 @@ def sizes_of_the_jacobian(softmax_gradient_norm: Callable[[Tensor], Tensor]) -> 
     ax.set(yscale="log", ylim=(1e-12, 1), ylabel="size of the Jacobian")
     print("not divided, d = 4096, median:", f"{quarters['not divided'][1, -1]:.1e}")
     return ax
+
+
+def with_and_without_the_scale(attend: Attend) -> Callable[[float], Any]:
+    """Return a function of d that draws weights of ten random queries and keys of length d.
+
+    attend  `scaled_dot_product_attention`. On the left as it is; on the right the queries are
+            multiplied by √d, which undoes the division
+    """
+
+    def draw(d: float) -> Any:
+        d = round(d)
+        q, k = torch.randn(2, 10, d, generator=torch.Generator().manual_seed(2))
+        axes = plots.panels(columns=2, width=3.2, height=2.8)
+        for ax, undo, name in zip(
+            axes, (1.0, d**0.5), ("divided by √d", "not divided"), strict=True
+        ):
+            _, weights = attend(undo * q, k, k, return_weights=True)
+            plots.heatmap(weights, ax, title=f"{name}, d = {d}", colorbar=False)
+            largest = weights.amax(1).mean()
+            print(f"{name:<14} largest weight of a row, on average: {largest:.2f}")
+        return axes
+
+    return draw
 
 
 def turn_back(
@@ -280,24 +333,21 @@ def spread_in_the_translator(seed: int) -> dict[str, float]:
     }
 
 
-def additive_against_dot() -> Axes:
-    """Draw the recorded runs of `find_keys`: the best of four rates for each score, d and seed."""
-    rows = recorded.read("scaled_dot_product_attention", "additive against dot")
-    sizes = sorted({row["d"] for row in rows})
-    ax: Axes = plots.panels(width=5.2, height=2.8)
-    for score, marker, colour in zip(
-        SCORES, "osD", (plots.BLUE, plots.VERMILION, plots.GREEN), strict=True
-    ):
+def weight_on_itself(attend: Attend) -> dict[int, list[float]]:
+    """Print the mean weight of a random token on itself, among ten, without any projections.
+
+    attend   `scaled_dot_product_attention`
+    returns  length d of the tokens → mean of 200 sequences, for seeds 0 to 2
+    """
+    found: dict[int, list[float]] = {}
+    for d in (16, 64, 256):
+        found[d] = []
         for seed in SEEDS:
-            mine = [row for row in rows if (row["score"], row["seed"]) == (score, seed)]
-            best = [next(row["loss"] for row in mine if row["d"] == d) for d in sizes]
-            label = score if seed == 0 else None
-            ax.plot(sizes, best, marker + "-", color=colour, label=label, lw=1, ms=4)
-    ax.set(xscale="log", xlabel="d", ylabel="loss after 120 steps", xticks=sizes)
-    ax.set_xticks(sizes, [str(d) for d in sizes])
-    ax.minorticks_off()
-    plots.legend(ax, fontsize=8)
-    return ax
+            x = torch.randn(200, 10, d, generator=torch.Generator().manual_seed(seed))
+            _, weights = attend(x, x, x, return_weights=True)
+            found[d].append(round(weights.diagonal(dim1=1, dim2=2).mean().item(), 3))
+        print(f"d {d:3d}   weight of a token on itself, among ten, seeds 0 to 2: {found[d]}")
+    return found
 
 
 ROLES = {
@@ -321,6 +371,73 @@ def projections() -> Axes:
     ax.set(xlim=(-0.03, 1.03), ylim=(4.5, -0.5))
     ax.set_xlabel("loss after 300 steps (always saying 0: 1)")
     return ax
+
+
+@torch.no_grad()
+def scores_both_ways(head: Any, x: Tensor) -> tuple[float, float]:
+    """Print and return the scores of the first token on the last and of the last on the first.
+
+    head  a `SelfAttentionHead`; beside it the scores if W_q made the keys as well
+    x     (1, T, d_model)
+    """
+    for name, keys in (("W_q for both", head.W_q), ("W_q and W_k", head.W_k)):
+        scores = head.W_q(x)[0] @ keys(x)[0].T  # (T, T)
+        there, back = scores[0, -1].item(), scores[-1, 0].item()
+        print(f"{name:<13} score of I on Sam {there:5.2f}   of Sam on I {back:5.2f}")
+    return there, back
+
+
+@torch.no_grad()
+def in_another_order(head: Any, x: Tensor, attend: Attend) -> str:
+    """Draw the weights of "I am Sam" and of "Sam I am", and print the context of Sam in both.
+
+    head, x  a `SelfAttentionHead` and three tokens (1, 3, d_model)
+    attend   `scaled_dot_product_attention`
+    returns  "same" if shuffling the input shuffles the output and nothing else, or "another"
+    """
+    words, order = ["I", "am", "Sam"], [2, 0, 1]
+    axes = plots.panels(columns=2, width=3.2, height=2.6, share=False)
+    for ax, chosen in zip(axes, ([0, 1, 2], order), strict=True):
+        z, names = x[:, chosen], [words[i] for i in chosen]
+        context, weights = attend(head.W_q(z), head.W_k(z), head.W_v(z), return_weights=True)
+        last = ax is axes[-1]
+        plots.heatmap(weights[0], ax, " ".join(names), names, names, numbers=True, colorbar=last)
+        print("context of Sam:", [round(c, 3) for c in context[0, chosen.index(2), :4].tolist()])
+    same = torch.allclose(head(x[:, order]), head(x)[:, order], atol=1e-6)
+    print("shuffling the input shuffles the output, and nothing else:", same)
+    return "same" if same else "another"
+
+
+def multiplications(
+    attention_multiplications: Callable[..., int], rnn_multiplications: Callable[..., int]
+) -> None:
+    """Print how often self-attention and a plain RNN multiply, for T vectors of 64 numbers."""
+    print("   T    attention      + projections          RNN    its input left out")
+    for T in (1, 16, 32, 64, 256, 1024):
+        ours, theirs = attention_multiplications(T, T, 64, 64), rnn_multiplications(T, 64)
+        each = T * 64 * 64  # multiplications of one (64, 64) matrix at every step
+        print(f"{T:4d} {ours:12,d} {ours + 3 * each:18,d} {theirs:12,d} {theirs - each:21,d}")
+
+
+def race(SelfAttentionHead: Callable[[int, int], nn.Module], d: int = 64) -> int | None:
+    """Draw the time that an RNN and a head take on one core, projections included.
+
+    returns  the first length at which attention takes longer, or None
+    """
+    rnn, head = nn.RNN(d, d, batch_first=True), SelfAttentionHead(d, d)
+    lengths = [2**power for power in range(4, 13)]
+    clock: dict[str, list[float]] = {"attention": [], "RNN": []}
+    with torch.no_grad(), one_thread():
+        for T in lengths:
+            x = torch.randn(1, T, d)
+            for name, layer in (("attention", head), ("RNN", rnn)):
+                clock[name].append(timing.milliseconds(partial(layer, x), repeats=7))
+    ax = plots.lines(lengths, clock, xlabel="T", ylabel="milliseconds", log=True)
+    ax.set(yscale="log")
+    pairs = zip(lengths, *clock.values(), strict=True)
+    slower = next((int(T) for T, ours, theirs in pairs if ours > theirs), None)
+    print("attention takes longer, here: T =", slower or f"> {lengths[-1]}")
+    return slower
 
 
 WIDTH = 5  # of the convolution that `influence` measures

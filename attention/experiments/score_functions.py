@@ -1,5 +1,6 @@
 """Lesson 04: the five score functions in one translator, and what they can say of a few pairs."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
@@ -91,18 +92,28 @@ def crossing(
     steps: int = 150,
     learned: bool = False,
 ) -> dict[str, Any]:
-    """Train scores such that query i finds key pairs - 1 - i, as the lesson does for six pairs.
+    """Train scores such that query i finds key pairs - 1 - i; queries and keys have 8 numbers.
 
     score    `score` of the lesson
     learned  whether queries and keys are learned as well
     returns  "found", how many queries have their largest weight on the wanted key, and "weight",
              the mean weight there
     """
+    shares = _crossed(kind, pairs, seed, score, r, steps, learned)
+    wanted = torch.arange(pairs - 1, -1, -1)
+    return {
+        "found": int((shares.argmax(dim=1) == wanted).sum()),
+        "weight": round(shares[torch.arange(pairs), wanted].mean().item(), 4),
+    }
+
+
+def _crossed(
+    kind: str, pairs: int, seed: int, score: Score, r: int, steps: int = 150, learned: bool = False
+) -> Tensor:
+    """The weights (T_q, T_k) after the training of `crossing`."""
     draw = torch.Generator().manual_seed(seed)
     q, k = (torch.randn(1, pairs, D, generator=draw) for _ in range(2))
-    shapes = {"V": (r, D), "U": (r, D)} if kind == "reduced_rank" else {}
-    if kind == "reduced_rank":
-        torch.randn(D, D, generator=draw)  # the lesson draws the matrix of "bilinear" first
+    shapes = {"W": (D, D), "V": (r, D), "U": (r, D), "W_q": (16, D), "W_k": (16, D), "v": (16,)}
     weights = {name: 0.3 * torch.randn(shape, generator=draw) for name, shape in shapes.items()}
     trained = [*weights.values(), *((q, k) if learned else ())]
     optimizer = torch.optim.Adam([one.requires_grad_() for one in trained], lr=0.03)
@@ -114,14 +125,29 @@ def crossing(
     def loss() -> Tensor:
         return -shares()[torch.arange(pairs), wanted].log().mean()
 
-    for _ in take_steps((loss() for _ in range(steps)), optimizer):
+    nothing_to_learn = "dot" in kind and not learned
+    for _ in take_steps((loss() for _ in range(0 if nothing_to_learn else steps)), optimizer):
         pass
-    with torch.no_grad():
-        found = shares()
-    return {
-        "found": int((found.argmax(dim=1) == wanted).sum()),
-        "weight": round(found[torch.arange(pairs), wanted].mean().item(), 4),
-    }
+    return shares().detach()
+
+
+def crossings(score: Score) -> dict[str, list[float]]:
+    """Draw the weights that five score functions learn for a crossing of six queries and keys.
+
+    Changed: the score function, and the rank. Kept: queries, keys, 150 steps of Adam.
+    returns  name → mean weight on the wanted key, for seeds 4, 5 and 6
+    """
+    tried = [(kind, 1) for kind in KINDS[:3]] + [("reduced_rank", 1), ("reduced_rank", 2)]
+    axes, found = plots.panels(1, 6, width=1.9, height=2.2), {}
+    for ax, (kind, r) in zip(axes, [*tried, ("additive", 1)], strict=True):
+        name = f"reduced rank {r}" if kind == "reduced_rank" else kind.replace("_", " ")
+        runs = [_crossed(kind, 6, seed, score, r) for seed in CROSSINGS]
+        found[name] = [shares.fliplr().diagonal().mean().item() for shares in runs]
+        plots.heatmap(runs[0], ax, name, colorbar=ax is axes[-1])
+        ax.set(ylabel="queries" if ax is axes[0] else "")
+        shown = "  ".join(f"{mean:.2f}" for mean in found[name])
+        print(f"{name:<15} mean weight on the wanted key, seeds 4, 5, 6:  {shown}")
+    return found
 
 
 def translators_of_all_kinds() -> str:
@@ -180,6 +206,102 @@ def time_and_memory(
     ):
         print(f"{what:<16} {ours / theirs:6.3g} times")
     return axes
+
+
+def a_longer_key(gaussian_scores: Callable[..., Tensor], score: Score) -> Any:
+    """Draw weights by both scores for keys on a circle, then with key 2 made three times as long.
+
+    gaussian_scores, score  the functions of the lesson; bandwidth 0.7 for both
+    """
+    angles = torch.linspace(0, 2 * math.pi, 9)[:8]
+    circle = torch.stack([torch.cos(angles), torch.sin(angles)], dim=1)[None]  # (B=1, T_k, 2)
+    longer = circle.clone()
+    longer[0, 2] *= 3
+    axes = plots.panels(2, 2, width=3.4, height=2.2)
+    named = {"equal lengths": circle, "key 2 is longer": longer}
+    for row, (name, keys) in zip(axes, named.items(), strict=True):
+        gaussian = gaussian_scores(circle, keys, 0.7).softmax(dim=2)[0]
+        dots = (score("dot", circle, keys, {}) / 0.7**2).softmax(dim=2)[0]
+        plots.heatmap(gaussian, row[0], f"Gaussian, {name}", colorbar=False)
+        plots.heatmap(dots, row[1], f"dot product, {name}")
+    return axes
+
+
+def where_to_look(
+    local_window: Callable[..., Tensor], predictive_local_weights: Callable[..., Tensor]
+) -> Any:
+    """Draw global, local-m and local-p weights of the same scores, with centres on the diagonal.
+
+    Twelve queries, twenty keys, D = 3. Prints the least and the largest sum of a row.
+    """
+    scores = 2 * torch.randn(12, 20, generator=torch.Generator().manual_seed(1))  # (T_q, T_k)
+    centres = 19 / 11 * torch.arange(12.0)  # (T_q,)
+    window = local_window(centres, 20, 3)  # (T_q, T_k)
+    shown = {
+        "global": scores.softmax(dim=1),
+        "local-m, D = 3": scores.masked_fill(~window, -torch.inf).softmax(dim=1),
+        "local-p, D = 3": predictive_local_weights(scores, centres, 3),
+    }
+    axes = plots.panels(1, 3, width=3.1, height=2.7)
+    for ax, (name, shares) in zip(axes, shown.items(), strict=True):
+        plots.heatmap(shares, ax, name, colorbar=ax is axes[-1])
+        print(f"{name:<15} rows sum to {shares.sum(1).min():.2f} … {shares.sum(1).max():.2f}")
+    return axes
+
+
+def mean_of_choices(hard_attention: Callable[..., Tensor]) -> Any:
+    """Draw the mean of 1, 10 and 1000 hard choices of four one-hot values, and soft attention."""
+    weights, values = torch.tensor([[0.5, 0.3, 0.15, 0.05]]), torch.eye(4)
+    generator = torch.Generator().manual_seed(0)
+    axes = plots.panels(1, 4, width=2.3, height=2.4)
+    for ax, n in zip(axes, (1, 10, 1000), strict=False):
+        numbers = torch.rand(n, generator=generator)
+        chosen = hard_attention(weights.expand(n, 4), values, numbers)  # (n, 4)
+        plots.bars(chosen.mean(dim=0), "0123", ax, f"mean of {n} choice{'s' * (n > 1)}")
+    plots.bars((weights @ values)[0], "0123", axes[3], "soft attention")
+    return axes
+
+
+REWARDS = (10.0, 11.0, 12.0, 13.0)
+
+
+def follow(
+    reinforce_gradient: Callable[..., Tensor], baseline: float | None, seed: int, steps: int = 150
+) -> list[float]:
+    """Follow the gradient of the expected reward of four keys, from equal scores.
+
+    baseline  of `reinforce_gradient`, with four trials a step; None takes the exact gradient
+    returns   the expected reward at every step
+    """
+    generator, scores, expected = torch.Generator().manual_seed(seed), torch.zeros(4), []
+    reward_of = torch.tensor(REWARDS)  # (T_k,)
+    for _ in range(steps):
+        w = scores.softmax(dim=0)  # (T_k,)
+        expected.append((w @ reward_of).item())
+        if baseline is None:
+            gradient = w * (reward_of - w @ reward_of)
+        else:
+            chosen = torch.multinomial(w, 4, replacement=True, generator=generator)
+            gradient = reinforce_gradient(scores, chosen, reward_of[chosen], baseline)
+        scores = scores + 0.1 * gradient
+    return expected
+
+
+def rewards_with_a_baseline(reinforce_gradient: Callable[..., Tensor]) -> dict[str, list[float]]:
+    """Draw `follow` for the exact gradient, and for REINFORCE with a baseline of 0 and of 11.5.
+
+    returns  name → expected reward after 150 steps, for seeds 0 to 4
+    """
+    axes, ends = plots.panels(1, 3, width=3.2, height=2.4), {}
+    baselines = {"exact": None, "no baseline": 0.0, "baseline 11.5": 11.5}
+    for ax, (name, baseline) in zip(axes, baselines.items(), strict=True):
+        curves = [follow(reinforce_gradient, baseline, seed) for seed in range(5)]
+        for curve in curves:
+            ax.plot(curve, color=plots.BLUE, alpha=0.6, linewidth=1.2)
+        ax.set(title=name, xlabel="steps", ylabel="expected reward" if ax is axes[0] else "")
+        ends[name] = [curve[-1] for curve in curves]
+        print(f"{name:<14} after 150 steps:", *(f"{end:.2f}" for end in ends[name]))
+    return ends
 
 
 EXPERIMENTS = {

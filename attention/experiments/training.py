@@ -1,14 +1,15 @@
 """Lesson 11: each part of a training, and what happens without it.
 
-The numbers translator is trained with one thing changed. Each function trains from a seed on one
-core, and returns plain numbers. Everything that the lesson lets a learner write is PyTorch's own
-here, so a learner's answers do not enter.
+The numbers translator is trained with one thing changed. The first half holds the trainings: each
+function trains from a seed on one core and returns plain numbers. It uses PyTorch's own version of
+everything that a learner writes in the lesson. The second half, from `two_rates` on, draws what the
+lesson shows.
 """
 
 import math
 import random
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,60 +17,38 @@ from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment, read
-from attention.provided.data.numbers import Batch, Corpus, Pair, numbers
+from attention.experiments.numbers_training import (
+    MAX_TOKENS,
+    batches_in,
+    entropy,
+    evaluate,
+    fresh,
+    held_out_batches,
+    loss_of,
+    padded_share,
+    rate,
+    strange,
+    update,
+)
+from attention.experiments.numbers_training import copy_of as copy_of
+from attention.experiments.numbers_training import held_out as held_out
+from attention.experiments.numbers_training import numbered_batches as numbered_batches
+from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.provided.data import docstrings
+from attention.provided.data.numbers import Corpus, Pair, numbers
 from attention.provided.data.tokens import PAD
 from attention.provided.figures import plots, seeds
 from attention.provided.models import translators
 from attention.provided.progress import Bar
-from attention.provided.training_steps import one_thread
+from attention.provided.training_steps import fewer, one_thread
 from attention.sequence_to_sequence import masked_cross_entropy
-from attention.transformer import Transformer
 
 ANSWERS = "training"  # batches by tokens, the mean of checkpoints: hidden in its grading
 
 WARMUP, PEAK = 40, 0.0073  # of the lesson's training
-MAX_TOKENS, SENTENCES = 2500, 55  # of a batch; 55 sentences make about as many tokens
 SIZES = (1, 4, 16, 64, 256)  # of batches whose gradients are compared
 KEPT = 5  # checkpoints for the mean
 DIVERGED = 99.0  # stands for a loss that is no number any more
-
-
-def rate(step: int, schedule: str, peak: float, warmup: int) -> float:
-    """Return the learning rate of a step, from 1.
-
-    schedule  "constant"; "rise": a line up to the peak, which is kept; "noam": the same line, then
-              down with 1 / √step
-    """
-    if schedule == "constant":
-        return peak
-    if step < warmup:
-        return peak * step / warmup
-    return peak * (math.sqrt(warmup / step) if schedule == "noam" else 1.0)
-
-
-def loss_of(model: nn.Module, batch: Batch, smoothing: float = 0.0) -> Tensor:
-    """Return the mean cross-entropy per real letter of a batch, ()."""
-    logits = model(batch.source, batch.target).flatten(0, 1)
-    target = batch.target.flatten()
-    return F.cross_entropy(logits, target, ignore_index=PAD, label_smoothing=smoothing)
-
-
-def fresh(corpus: Corpus, seed: int = translators.SEED, **sizes: Any) -> Transformer:
-    """Return an untrained Transformer of lesson 10 for a corpus.
-
-    sizes  those that are not translators.SMALL's, by name
-    """
-    torch.manual_seed(seed)
-    vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    return Transformer(*vocabularies, **translators.SMALL | sizes)
-
-
-def gradients_of(model: nn.Module, batch: Batch) -> list[Tensor]:
-    """Return the gradients of a batch's mean loss per letter, one tensor a parameter."""
-    model.zero_grad()
-    loss_of(model, batch).backward()
-    return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
 
 
 def first_steps(
@@ -112,7 +91,7 @@ def losses_at(
         batches = corpus.batches(32, len(rates), seed)
         for now, batch in zip(rates, batches, strict=True):
             used.param_groups[0]["lr"] = now
-            losses.append(_update(model, used, loss_of(model, batch)))
+            losses.append(update(model, used, loss_of(model, batch)))
             bar.update(len(losses), losses[-1])
     return losses
 
@@ -138,16 +117,16 @@ def whole_training(
     with one_thread(), Bar(steps) as bar:
         model = fresh(corpus, seed)
         adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, 0.0)
-        for step, batch in zip(range(1, steps + 1), _batches(corpus, order, seed), strict=False):
+        for step, batch in zip(range(1, steps + 1), batches_in(corpus, order, seed), strict=False):
             adam.param_groups[0]["lr"] = rate(step, schedule, PEAK, WARMUP)
-            loss = _update(model, adam, loss_of(model, batch, smoothing), max_norm)
+            loss = update(model, adam, loss_of(model, batch, smoothing), max_norm)
             bar.update(step, loss)
             if step % every == 0 and step > steps - KEPT * every:
                 kept.append({name: x.clone() for name, x in model.state_dict().items()})
         result: dict[str, Any] = {}
         for count in (1, 3, KEPT):
             model.load_state_dict(_mean(kept[-count:]))
-            outside = evaluate(model, _held_out(corpus))
+            outside = evaluate(model, held_out_batches(corpus))
             result[f"loss_of_{count}"] = round(outside["loss"], 4)
             result[f"right_of_{count}"] = round(outside["right"], 4)
     return result
@@ -164,7 +143,7 @@ def few_sentences(
     """
     corpus = numbers()
     pairs = random.Random(seed).sample(corpus.train, n_pairs)
-    own, held_out = [corpus.batch(pairs[:200])], _held_out(corpus)
+    own, held_out = [corpus.batch(pairs[:200])], held_out_batches(corpus)
     found: dict[str, list[float]] = {"train": [], "held_out": [], "right": [], "sure": []}
     draw = random.Random(seed)
     with one_thread(), Bar(steps) as bar:
@@ -173,7 +152,7 @@ def few_sentences(
         for step in range(1, steps + 1):
             adam.param_groups[0]["lr"] = rate(step, "rise", 0.003, 40)
             batch = corpus.batch(draw.sample(pairs, 32))
-            bar.update(step, _update(model, adam, loss_of(model, batch, smoothing), 1.0))
+            bar.update(step, update(model, adam, loss_of(model, batch, smoothing), 1.0))
             if step % every == 0:
                 outside = evaluate(model, held_out)
                 row = {"train": evaluate(model, own)["loss"], "held_out": outside.pop("loss")}
@@ -192,7 +171,7 @@ def strange_batch(
                norm: length of the strange batch's gradient over that of the batch before it
     """
     corpus = numbers()
-    held_out, found = _held_out(corpus, 100), []
+    held_out, found = held_out_batches(corpus, 100), []
     with one_thread(), Bar(before + after) as bar:
         model = fresh(corpus, seed)
         adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, 0.0)
@@ -203,8 +182,8 @@ def strange_batch(
             adam.param_groups[0]["lr"] = rate(step, "rise", 0.005, 40)
             if step == before + 1:
                 found.append(evaluate(model, held_out)["loss"])
-                batch = _strange(batch, len(corpus.target_vocabulary), seed)
-            bar.update(step, _update(model, used, loss_of(model, batch), max_norm, norms))
+                batch = strange(batch, len(corpus.target_vocabulary), seed)
+            bar.update(step, update(model, used, loss_of(model, batch), max_norm, norms))
             if step > before and step % 10 == 1:
                 found.append(evaluate(model, held_out)["loss"])
     ratio = norms[before] / statistics.fmean(norms[before - 10 : before])
@@ -247,8 +226,188 @@ def _gradient(model: nn.Module, corpus: Corpus, pairs: Sequence[Pair]) -> tuple[
     return loss, nn.utils.parameters_to_vector(gradients)
 
 
+def _mean(checkpoints: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    names = checkpoints[0]
+    return {name: torch.stack([each[name] for each in checkpoints]).mean(0) for name in names}
+
+
+def two_rates(rates: Sequence[float] = (0.003, 1.0), steps: int = 30) -> dict[float, float]:
+    """Train by gradient descent with two rates; print and return the loss of the last step.
+
+    Only the rate differs: model (post-norm, 2 + 2 layers), momentum 0.9, batches and seed are kept.
+    Beside them stands `entropy`, the loss of a model that knows only how frequent each letter is.
+    """
+    ends = {}
+    for each in rates:
+        run = [each] * fewer(steps, 3)
+        ends[each] = losses_at(run, optimizer="SGD", label=f"rate {each}")[-1]
+        print(f"rate {each:<6g} loss after {len(run)} steps {ends[each]:.2f}")
+    print(f"entropy of how frequent the letters are: {entropy():.2f}")
+    return ends
+
+
+def optimizers() -> Axes:
+    """Draw the loss after 60 steps against the highest rate, for SGD and for Adam; a cross is NaN.
+
+    Recorded with three seeds. Optimiser and rate change; model (post-norm, 2 + 2 layers), warm-up
+    of 20 steps and batches are kept. One point live: `first_steps(2, "noam", 0.1, 0, "SGD")`.
+    """
+    rows = seeds.where(read("training", "learning rates"), n_layers=2, schedule="noam")
+    named = {name: seeds.where(rows, optimizer=name) for name in ("SGD", "Adam")}
+    ax = _sweeps(named, plots.panels(width=7.0, height=3.0))
+    lost = [row["peak"] for row in rows if row["loss"] == DIVERGED]
+    ax.plot(lost, [4] * len(lost), "x", color=plots.BLACK, ms=9, mew=2, clip_on=False)
+    ax.axhline(entropy(), color=plots.GREY, linestyle="--", lw=1, label="entropy of the letters")
+    ax.set(ylabel="loss, last 5 of 60 steps", ylim=(0, 4))
+    ax.tick_params(axis="x", rotation=60)
+    plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def _sweeps(named: Mapping[str, Sequence[seeds.Row]], ax: Axes) -> Axes:
+    """Loss against the highest rate, one line for each label."""
+    for number, (label, rows) in enumerate(named.items()):
+        seeds.sweep(rows, "peak", "loss", ax, label, number=number)
+    ax.set(xlabel="highest learning rate")
+    return ax
+
+
+def warm_up(schedule: Callable[..., float], steps: int = 30) -> dict[str, float]:
+    """Draw a schedule with three warm-ups, and three trainings; print their mean last losses.
+
+    schedule  `noam_learning_rate`
+    returns   mean loss of the last 5 steps at two constant rates and with the schedule, whose peak
+              is the higher of the two; model, batches and seed are kept
+    """
+    count, times = fewer(steps, 3), range(1, 40_001, 100)
+    warm = [schedule(step, 64, 20, factor=0.72) for step in range(1, count + 1)]
+    rates = {"0.005": [0.005] * count, "0.02": [0.02] * count, "warm-up": warm}
+    runs = {name: losses_at(rate, label=name) for name, rate in rates.items()}
+    shapes = {f"{n:,} steps": [schedule(t, 512, n) for t in times] for n in (1000, 4000, 16_000)}
+    left, right = plots.panels(columns=2, width=4.4, height=3.0, share=False)
+    plots.lines(times, shapes, left, "learning rate", "step").set_xticks((0, 16_000, 32_000))
+    plots.lines(range(1, count + 1), runs, right, "loss, nats a letter", "step")
+    for ax in (left, right):
+        plots.legend(ax, fontsize=8)
+    ends = {name: statistics.fmean(losses[-5:]) for name, losses in runs.items()}
+    for name, end in ends.items():
+        print(f"{name:<8} mean loss of the last 5 steps {end:.2f}")
+    return ends
+
+
+def warm_up_by_depth() -> list[Axes]:
+    """Draw the loss after 60 steps against the highest rate, constant or warmed up, at two depths.
+
+    Recorded with three seeds. Schedule, rate and depth change; Adam, width, post-norm and batches
+    are kept. One point live: `first_steps(6, "constant", 0.003, seed=0)`.
+    """
+    rows = seeds.where(read("training", "learning rates"), optimizer="Adam")
+    axes: list[Axes] = [*plots.panels(columns=2, width=4.2, height=3.0)]
+    for ax, n_layers in zip(axes, PEAKS, strict=True):
+        labels = {"constant rate": "constant", "20 steps of warm-up": "noam"}
+        of = seeds.where(rows, n_layers=n_layers)
+        _sweeps({label: seeds.where(of, schedule=name) for label, name in labels.items()}, ax)
+        ax.set(title=f"{n_layers} + {n_layers} layers, post-norm")
+    axes[0].set(ylabel="loss, last 5 of 60 steps", ylim=(0, 3.2))
+    plots.legend(axes[0], fontsize=8)
+    return axes
+
+
+def certainty(
+    loss: Callable[..., Tensor], shares: Sequence[float] = (0.0, 0.1, 0.2), V: int = 24
+) -> dict[float, float]:
+    """Draw the loss against the probability of the right token; print and return the smallest.
+
+    loss     `label_smoothed_loss`
+    shares   of smoothing
+    V        tokens of the vocabulary: those that are wrong share the rest of the probability
+    returns  {share of smoothing: smallest loss}
+    """
+    right, target = torch.linspace(0.5, 0.9999, 400, dtype=torch.float64), torch.tensor([[PAD + 1]])
+    curves, smallest = {}, {}
+    for share in shares:
+        losses = []
+        for p in right:
+            logits = ((1 - p) / (V - 1)).expand(1, 1, V).clone()
+            logits[..., PAD + 1] = p
+            losses.append(loss(logits.log(), target, share).item())
+        curves[f"ε = {share}"], smallest[share] = losses, min(losses)
+        best = right[losses.index(smallest[share])]
+        print(f"ε = {share}: smallest loss {smallest[share]:.3f} at p = {best:.3f}")
+    title = "loss against the probability of the right token"
+    plots.lines(right, curves, None, title, "probability of the right token", "loss")
+    return smallest
+
+
+def overfitting() -> list[Axes]:
+    """Draw losses of trainings on 60 numbers, with smoothed labels and without; print the ends.
+
+    Recorded with three seeds. Only the smoothing changes; pairs, order and steps are kept. One
+    point live: `few_sentences(60, 0.1, seed=0)`.
+    """
+    rows = seeds.where(read("training", "few sentences"), steps=150)
+    runs = {f"ε = {share}": seeds.where(rows, smoothing=share) for share in (0.0, 0.1)}
+    axes: list[Axes] = [*plots.panels(columns=3, width=3.1, height=2.8, share=False)]
+    for ax, name, title in zip(
+        axes,
+        ("train", "held_out", "sure"),
+        ("loss on the 60 numbers", "loss on held-out numbers", "certainty where it is wrong"),
+        strict=True,
+    ):
+        of = {label: [row[name] for row in group] for label, group in runs.items()}
+        seeds.curves(of, range(10, 151, 10), ax, title).set(xlabel="step")
+    plots.legend(axes[0], fontsize=8)
+    for label, group in runs.items():
+        ends = {name: [row[name][-1] for row in group] for name in ("held_out", "right")}
+        print(f"{label}, at the end: held-out loss {ends['held_out']}, right {ends['right']}")
+    return axes
+
+
+def padding(max_tokens: int = MAX_TOKENS) -> dict[str, tuple[float, float]]:
+    """Print and return the share of PAD in batches, drawn at random and sorted by length.
+
+    max_tokens  of a batch, padding included
+    """
+    corpus = numbers()
+    texts = {
+        "numbers, letters": [len(pair[2]) + 1 for pair in corpus.train],  # with EOS
+        "docstrings, words": [len(row.summary.split()) + 1 for row in docstrings.load()],
+    }
+    found = {}
+    for name, lengths in texts.items():
+        order = random.Random(0).sample(lengths, len(lengths))
+        drawn, by_length = (padded_share(one, max_tokens) for one in (order, sorted(order)))
+        found[name] = drawn, by_length
+        print("{:<18} PAD in random batches {:.1%}, by length {:.1%}".format(name, *found[name]))
+    return found
+
+
+def clipping() -> Axes:
+    """Draw the held-out loss around one strange batch, clipped and not clipped.
+
+    Recorded with three seeds. Only `max_norm` changes; all batches are kept, the strange one too.
+    One point live: `strange_batch("AdamW", 1.0, seed=0)`.
+    """
+    rows = seeds.where(read("training", "a strange batch"), before=60)
+    limits = {"not clipped": 1e9, "clipped to norm 1": 1.0}
+    named = {
+        label: [row["held_out"] for row in seeds.where(rows, max_norm=limit)]
+        for label, limit in limits.items()
+    }
+    ax = seeds.curves(named, [0, 1, 11, 21], plots.panels(width=5.2, height=2.8))
+    ax.set(xlabel="steps from the strange batch on", ylabel="held-out loss")
+    plots.legend(ax, fontsize=8)
+    ratios = [row["norm"] for row in rows]
+    print(f"the strange batch's gradient is {min(ratios)} to {max(ratios)} times as long as usual")
+    return ax
+
+
 def angles() -> list[Axes]:
-    """Draw how far gradients of batches point from that of 4,000 pairs; print the medians."""
+    """Draw how far gradients of batches point from that of 4,000 pairs; print the medians.
+
+    Recorded with three seeds. The size of the batch and the steps of training change; model and
+    data are kept. One point live: `gradient_noise(seed=0, steps=60)`.
+    """
     rows = seeds.where(read("training", "gradient noise"), reference=None)
     times = sorted({row["steps"] for row in rows})
     axes: list[Axes] = [*plots.panels(columns=len(times), width=3.4, height=2.5)]
@@ -264,81 +423,81 @@ def angles() -> list[Axes]:
     return axes
 
 
-def evaluate(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
-    """Return loss per letter, share of right letters, and how sure the model is of wrong ones."""
-    model.eval()
-    loss, letters, right, sure = 0.0, 0, 0, 0.0
-    with torch.no_grad():
-        for batch in batches:
-            real = batch.target != PAD
-            log_p = model(batch.source, batch.target)[real].log_softmax(-1)  # (letters, V)
-            target = batch.target[real]
-            best, guess = log_p.max(-1)
-            wrong = guess != target
-            loss += F.nll_loss(log_p, target, reduction="sum").item()
-            sure += best.exp()[wrong].sum().item()
-            letters, right = letters + len(target), right + int((~wrong).sum())
-    model.train()
-    wrong_letters = max(1, letters - right)
-    return {"loss": loss / letters, "right": right / letters, "sure": sure / wrong_letters}
+def one_step_or_three_parts(TrainStep: Callable[..., Any]) -> float:  # noqa: N803
+    """Make one step from a batch, and the same step from three parts of it; print both.
+
+    returns  the largest difference between the weights after the two steps
+    """
+    corpus = numbers()
+    pairs = [pair for digits in (6, 2, 1) for pair in corpus.test_by_digits(9)[digits]]
+    batches = [corpus.batch(some) for some in (pairs, pairs[:4], pairs[4:9], pairs[9:])]
+    whole, *parts = [(batch.source, batch.target) for batch in batches]
+    model, twin, third = (fresh(corpus) for _ in range(3))
+    with one_thread():
+        one, many = TrainStep(model)([whole]), TrainStep(twin)(parts)
+        means = [TrainStep(third).loss(*part).item() for part in parts]
+    both = zip(model.parameters(), twin.parameters(), strict=True)
+    apart = max((left - right).abs().max().item() for left, right in both)
+    print("real tokens in the parts:", *((target != PAD).sum().item() for _, target in parts))
+    print(f"loss of one batch {one:.6f}, of three {many:.6f}; mean of means {sum(means) / 3:.6f}")
+    print(f"largest difference between the weights after the step: {apart:.0e}")
+    return apart
 
 
-def _update(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    loss: Tensor,
-    max_norm: float = math.inf,
-    norms: list[float] | None = None,
-) -> float:
-    """Take one step; returns the loss before it, and appends the gradient's length to ``norms``."""
-    optimizer.zero_grad()
-    loss.backward()
-    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    if norms is not None:
-        norms.append(norm.item())
-    optimizer.step()
-    return loss.item()
+def learning_curve(losses: Sequence[float], outside: Mapping[int, float]) -> Axes:
+    """Draw the smoothed loss of every step and the held-out loss of some; print the last ones.
+
+    outside  {number of a step: held-out loss, not smoothed}
+
+    Dashed: both losses of a model that says just what targets smoothed with 0.1 ask for.
+    """
+    p, rest = 0.9 + 0.1 / 24, 0.1 / 24
+    floor = -p * math.log(p) - 23 * rest * math.log(rest)
+    x = range(1, len(losses) + 1)
+    ax = plots.lines(x, {"training, smoothed": losses}, xlabel="step", ylabel="loss")
+    ax.plot(list(outside), list(outside.values()), "o-", label="held out, not smoothed")
+    for level, colour, label in (
+        (floor, plots.BLUE, "smallest, smoothed"),
+        (-math.log(p), plots.VERMILION, "the same, unsmoothed"),
+    ):
+        ax.axhline(level, color=colour, linestyle="--", linewidth=1.2, label=label)
+    plots.legend(ax, fontsize=9)
+    print(f"smallest possible, smoothed: {floor:.3f}   last loss in training: {losses[-1]:.3f}")
+    print(f"held-out perplexity: {math.exp(outside[max(outside)]):.3f}")
+    return ax
 
 
-def _held_out(corpus: Corpus, count: int = 150) -> list[Batch]:
-    pairs = sorted(random.Random(1).sample(corpus.test, count), key=lambda pair: len(pair[2]))
-    return [corpus.batch(pairs[begin : begin + 50]) for begin in range(0, count, 50)]
+PARTS: dict[str, dict[str, Any]] = {  # what is changed, of WHOLE
+    "all parts": {},
+    "no smoothing": {"smoothing": 0.0},
+    "no clipping": {"max_norm": 1e9},
+    "random batches": {"order": "random batches"},
+    "buckets, shortest first": {"order": "buckets"},
+}
 
 
-def _batches(corpus: Corpus, order: str, seed: int) -> Iterator[Batch]:
-    """Batches without end, epoch after epoch."""
-    draw, pairs = random.Random(seed), corpus.train
-    buckets = buckets_of(pairs)
-    while True:
-        if order == "random batches":
-            mixed, n = draw.sample(pairs, len(pairs)), SENTENCES
-            buckets = [mixed[begin : begin + n] for begin in range(0, len(mixed), n)]
-        elif order == "shuffled buckets":
-            draw.shuffle(buckets)
-        yield from (corpus.batch(bucket) for bucket in buckets)
+def parts_changed() -> list[Axes]:
+    """Draw held-out loss and accuracy of trainings with one part changed; each dot is a seed.
 
-
-def buckets_of(pairs: Iterable[Pair]) -> list[list[Pair]]:
-    """Group pairs by the length of their German, at most MAX_TOKENS letters in each group."""
-    found: list[list[Pair]] = [[]]
-    for pair in sorted(pairs, key=lambda pair: len(pair[2])):
-        if (len(found[-1]) + 1) * (len(pair[2]) + 1) > MAX_TOKENS:
-            found.append([])
-        found[-1].append(pair)
-    return found
-
-
-def _strange(batch: Batch, vocab_size: int, seed: int) -> Batch:
-    """The same sources with letters drawn at random."""
-    generator = torch.Generator().manual_seed(seed)
-    letters = torch.randint(3, vocab_size, batch.target.shape, generator=generator)
-    target = letters.where(batch.target != PAD, batch.target)
-    return Batch(batch.source, batch.lengths, target)
-
-
-def _mean(checkpoints: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    names = checkpoints[0]
-    return {name: torch.stack([each[name] for each in checkpoints]).mean(0) for name in names}
+    Recorded with three seeds, 120 steps; all but the part named is kept. One point live:
+    `whole_training(seed=0, order="random batches")`.
+    """
+    rows = read("training", "one part changed")
+    axes: list[Axes] = [*plots.panels(columns=3, width=3.4, height=2.8, share=False)]
+    for ax, name, title in zip(
+        axes,
+        ("loss_of_1", "right_of_1", "right_of_3"),
+        ("held-out loss", "letters right", "letters right, mean of 3 checkpoints"),
+        strict=True,
+    ):
+        named = {
+            label: [row[name] for row in seeds.where(rows, **WHOLE | change)]
+            for label, change in PARTS.items()
+        }
+        seeds.dots(named, ax, title)
+    for ax in axes[1:]:
+        ax.set(yticklabels=[], xlim=(0.78, 1.01))
+    return axes
 
 
 SEEDS = 0, 1, 2
@@ -349,13 +508,6 @@ WHOLE: dict[str, Any] = {
     "schedule": "noam",
     "steps": 120,
 }
-CHANGES: list[dict[str, Any]] = [
-    {},
-    {"smoothing": 0.0},
-    {"max_norm": 1e9},
-    {"order": "random batches"},
-    {"order": "buckets"},
-]
 SHORT = {"seed": 0, **WHOLE, "steps": 40}  # for the test
 PEAKS = {2: (0.002, 0.005, 0.01, 0.02), 6: (0.001, 0.003, 0.008)}
 RATES = [
@@ -367,6 +519,10 @@ RATES = [
     {"n_layers": 2, "schedule": "noam", "peak": peak, "optimizer": "SGD"}
     for peak in (0.03, 0.1, 0.3, 1.0)
 ]
+FEW = {"n_pairs": 60, "steps": 150}
+SHORT_FEW = FEW | {"smoothing": 0.1, "seed": 0, "steps": 40}
+ODD = {"optimizer": "AdamW", "before": 60}
+SHORT_ODD = ODD | {"max_norm": 1.0, "seed": 0, "before": 20}
 MORE = {"n_pairs": 300, "smoothing": 0.0, "steps": 150}
 SHORT_MORE = MORE | {"seed": 0, "steps": 40}
 SOON = {"n_layers": 6, "schedule": "noam", "peak": 0.008, "warmup": 5}
@@ -386,19 +542,15 @@ EXPERIMENTS = {
     "few sentences": Experiment(
         claim="where a model over-fits, smoothed labels make it less certain of its errors",
         control="smoothing 0 or 0.1; the 60 pairs, the order and the steps are kept",
-        points=[
-            {"n_pairs": 60, "smoothing": smoothing, "seed": seed, "steps": 150}
-            for seed in SEEDS
-            for smoothing in (0.0, 0.1)
-        ]
-        + [{"n_pairs": 60, "smoothing": 0.1, "seed": 0, "steps": 40}],
+        points=[FEW | {"smoothing": eps, "seed": seed} for seed in SEEDS for eps in (0.0, 0.1)]
+        + [SHORT_FEW],
         run=few_sentences,
-        again={"n_pairs": 60, "smoothing": 0.1, "seed": 0, "steps": 40},
+        again=SHORT_FEW,
     ),
     "more sentences": Experiment(
         claim="with 300 sentences a model gets much further on held-out ones than with 60",
         control="300 pairs, beside the 60 of “few sentences”; smoothing 0 and steps are kept",
-        points=[MORE | {"seed": seed} for seed in SEEDS] + [SHORT_MORE],
+        points=[*seeded(SEEDS, **MORE), SHORT_MORE],
         run=few_sentences,
         again=SHORT_MORE,
     ),
@@ -406,21 +558,17 @@ EXPERIMENTS = {
         claim="at 6 + 6 layers and a rate of 0.008, 5 steps of warm-up end at a higher loss "
         "than 20",
         control="the steps of warm-up, beside the 20 of “learning rates”; all else is kept",
-        points=[SOON | {"seed": seed} for seed in SEEDS] + [SHORT_SOON],
+        points=[*seeded(SEEDS, **SOON), SHORT_SOON],
         run=first_steps,
         again=SHORT_SOON,
     ),
     "a strange batch": Experiment(
         claim="what a strange batch undoes when AdamW trains, clipped and not",
         control="clipping on or off; the strange batch and all others are kept",
-        points=[
-            {"optimizer": "AdamW", "max_norm": max_norm, "seed": seed, "before": 60}
-            for seed in SEEDS
-            for max_norm in (1.0, 1e9)
-        ]
-        + [{"optimizer": "AdamW", "max_norm": 1.0, "seed": 0, "before": 20}],
+        points=[ODD | {"max_norm": norm, "seed": seed} for seed in SEEDS for norm in (1.0, 1e9)]
+        + [SHORT_ODD],
         run=strange_batch,
-        again={"optimizer": "AdamW", "max_norm": 1.0, "seed": 0, "before": 20},
+        again=SHORT_ODD,
     ),
     "gradient noise": Experiment(
         claim="before any training the gradient of 64 pairs points where that of 4,000 does; after "
@@ -434,7 +582,7 @@ EXPERIMENTS = {
     "one part changed": Experiment(
         claim="what each part of the training changes, and the mean of the last checkpoints",
         control="one part changed at a time; everything else is kept",
-        points=[{"seed": seed, **WHOLE, **change} for seed in SEEDS for change in CHANGES]
+        points=[{"seed": seed, **WHOLE, **change} for seed in SEEDS for change in PARTS.values()]
         + [SHORT],
         run=whole_training,
         again=SHORT,

@@ -1,6 +1,7 @@
 """Lesson 10: positions of several kinds or none, tied tables, heads, and the order of the words."""
 
 import functools
+import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,10 +13,12 @@ from torch import Tensor, nn
 
 from attention.experiments import recorded
 from attention.experiments.recorded import Claim, Experiment, seeded
-from attention.provided.data.numbers import Corpus, Pair, in_words, numbers
+from attention.provided.data.numbers import Batch, Corpus, Pair, in_words, numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.figures import plots, seeds
+from attention.provided.measuring.summary import summary
 from attention.provided.models import translators
+from attention.provided.models.attention_weights import watch_attention
 from attention.provided.models.key_value_cache import CachedDecoder
 from attention.provided.training_steps import evaluation
 from attention.sequence_to_sequence import masked_cross_entropy, shift_right
@@ -204,6 +207,169 @@ def _train(
         "losses": [round(sum(losses[i : i + 10]) / 10, 4) for i in range(0, steps, 10)],
     }
     return result, wrong
+
+
+def _three_numbers(corpus: Corpus) -> Batch:
+    """A batch of the number with the longest German text, and of two others."""
+    longest = max(corpus.train, key=lambda pair: len(pair[2]))
+    return corpus.batch([longest, corpus.train[5], corpus.train[500]])
+
+
+def _pair_of(number: int, corpus: Corpus) -> Pair:
+    """A number of the corpus, its English words and its German word."""
+    return next(pair for pair in corpus.train + corpus.test if pair[0] == number)
+
+
+def steps_in_a_row() -> None:
+    """Print how many steps wait for each other to train on one batch, recurrent or Transformer."""
+    corpus = numbers()
+    batch = _three_numbers(corpus)
+    _, english, german = max(corpus.train, key=lambda pair: len(pair[2]))
+    T_k, T_q = batch.source.shape[1], batch.target.shape[1]
+    print(f"{english}\n{german}\nwords, with EOS: {T_k}   letters, with EOS: {T_q}")
+    print(f"steps one after the other, recurrent: {T_k} + {T_q} = {T_k + T_q}")
+    print("layers one after the other, a Transformer with N = 2: 2 + 2 = 4")
+
+
+def masks_of_a_batch(masks_from_tokens: Callable[..., tuple[Tensor, Tensor]]) -> None:
+    """Draw both masks of the number 12 in a batch beside 21: dark is what may be looked at."""
+    corpus = numbers()
+    batch = corpus.batch([_pair_of(12, corpus), _pair_of(21, corpus)])
+    read = shift_right(batch.target)
+    source_mask, target_mask = masks_from_tokens(batch.source, read)
+    words = [corpus.source_vocabulary.tokens[i] for i in batch.source[0].tolist()]
+    names = [corpus.target_vocabulary.tokens[i] for i in read[0].tolist()]
+    axes = plots.panels(columns=2, width=4.6, height=3.4, share=False)
+    for ax, mask, keys, title in zip(
+        axes,
+        (source_mask[0].expand(len(names), -1), target_mask[0]),
+        (words, names),
+        ("source_mask, the same for all queries", "target_mask"),
+        strict=True,
+    ):
+        plots.heatmap(mask.float(), ax, queries=names, keys=keys, colorbar=False)
+        ax.tick_params(axis="x", rotation=60)
+        ax.set_title(title)
+
+
+def shapes(Transformer: Model) -> None:
+    """Print the shape of what leaves each module of the small model, and its parameters."""
+    model, corpus = _untrained(Transformer, translators.SEED)
+    batch = _three_numbers(corpus)
+    (B, T_k), T_q = batch.source.shape, batch.target.shape[1]
+    print({name: value for name, value in translators.SMALL.items() if name != "fused"})
+    print(f"batch of {B}: {T_k} words, {T_q} letters\n")
+    print(summary(model, batch.source, batch.target))
+
+
+def sizes_in_the_paper(transformer_parameters: Callable[..., int]) -> None:
+    """Print the parameters of the paper's two models beside those that it states.
+
+    The last column: the size of the vocabulary with which the stated number would be exact.
+    """
+    print(
+        "paper   N  d_model  d_ff        layers  + table of 37 000        total  rows by the paper"
+    )
+    for name, d_model, d_ff, paper in (("base", 512, 2048, 65e6), ("big", 1024, 4096, 213e6)):
+        total = transformer_parameters(37000, 37000, d_model, d_ff, 6, pre_norm=False, tied="all")
+        table = 37000 * d_model
+        print(f"{name:<6}  6  {d_model:7d}  {d_ff}  {total - table:12,d}", end="")
+        print(f"{table:19,d}  {total:11,d}  {(paper - total + table) / d_model:17,.0f}")
+    untied = transformer_parameters(37000, 37000, 512, 2048, 6, pre_norm=False)
+    print(f"\nbase with three tables: {untied:,}")
+
+
+def three_tests(Transformer: Model) -> None:
+    """Try three things: no look into the future, no effect of padding, one batch by heart."""
+    model, corpus = _untrained(Transformer, translators.SEED)
+    batch = _three_numbers(corpus)
+    other = batch.target.clone()
+    other[:, 5:] = other[:, 5:].roll(1, dims=0)  # other letters from position 5 on
+    wider = torch.cat([batch.source, batch.source.new_full((len(other), 4), PAD)], dim=1)
+    with evaluation(model):
+        before, after = model(batch.source, batch.target), model(batch.source, other)
+        padded = model(wider, batch.target)
+    for text, one, two in (
+        ("scores up to position 5 as before: ", before[:, :6], after[:, :6]),
+        ("scores after position 5 as before: ", before[:, 6:], after[:, 6:]),
+        ("with 4 more PAD after the source:   ", before, padded),
+    ):
+        print(text, torch.allclose(one, two, atol=1e-5))
+    pairs = corpus.train[-8:]
+    losses = translators.train(model, 60 * [corpus.batch(pairs)], 60, masked_cross_entropy)
+    written = translators.translations(model, corpus, pairs)
+    right = sum(text == pair[2] for text, pair in zip(written, pairs, strict=True))
+    print(f"one batch of 8: loss {losses[0]:.2f} to {losses[-1]:.3f} after 60 steps; {right} right")
+
+
+def train_small(Transformer: Model, first: int = 60) -> tuple[Any, Corpus]:
+    """Take the first of 300 steps of training, then load the weights that ship, after all 300.
+
+    returns  the trained model, and the corpus of numbers
+    """
+    model, corpus = _untrained(Transformer, translators.SEED)
+    batches = corpus.batches(translators.BATCH, STEPS, translators.SEED)
+    some = itertools.islice(batches, first)  # the learning rate goes as for all 300
+    losses = translators.train(model, some, STEPS, masked_cross_entropy)
+    kept = translators.load(model, "transformer")
+    here = losses[min(49, len(losses) - 1)]
+    print(f"loss after 50 steps {here:.3f}, in the shipped training {kept[49]:.3f}; ", end="")
+    print(f"at its end {kept[-1]:.4f}")
+    return model, corpus
+
+
+def weights_for(number: int, model: Any) -> tuple[dict[str, Tensor], list[str], list[str]]:
+    """Watch every attention while the model reads a number and its translation; print the shapes.
+
+    returns  {attention: weights (1, H, T_q, T_k)}; the words and the letters, with EOS
+    """
+    corpus = numbers()
+    _, english, german = pair = _pair_of(number, corpus)
+    batch = corpus.batch([pair])
+    with watch_attention(model) as weights, torch.no_grad():
+        model(batch.source, batch.target)
+    for name, table in weights.items():
+        print(f"{name:<36} (B, H, T_q, T_k) = {tuple(table.shape)}")
+    return weights, [*english.split(), "EOS"], [*german, "EOS"]
+
+
+def every_head(weights: dict[str, Tensor], words: list[str], letters: list[str]) -> None:
+    """Draw the cross-attention of both layers, head by head; print the last layer's “e” of ein.
+
+    The arguments are what `weights_for` returns, for 931.
+    """
+    axes = plots.panels(rows=2, columns=4, width=2.5, height=4.6)
+    for layer, row in enumerate(axes):
+        heads = weights[f"decoder.layers.{layer}.cross_attention"][0]  # (H, T_q, T_k)
+        for head, ax in enumerate(row):
+            title = f"layer {layer}, head {head}"
+            plots.heatmap(heads[head], ax, title, letters, words, colorbar=False)
+            ax.set(xlabel="", ylabel="")
+            ax.tick_params(axis="x", rotation=60)
+    e_of_ein = "".join(letters).index("tein") + 1
+    last = heads[:, e_of_ein]  # (H, T_k)
+    print("the “e” of ein, last layer, weight on:", *words)
+    for head, shares in enumerate(last.tolist()):
+        print(f"head {head}:", *(f"{share:.2f}" for share in shares))
+    print("mean:  ", *(f"{share:.2f}" for share in last.mean(dim=0).tolist()))
+
+
+def without_the_shift(Transformer: Model, Peeking: Model) -> None:
+    """Train both classes for 25 steps; print the losses of three seeds, and one translation.
+
+    Data, steps and seeds are kept.
+    """
+    corpus = numbers()
+    few = corpus.test_by_digits(1)[3]
+    for kind, label in ((Transformer, "with the shift"), (Peeking, "without the shift")):
+        ends = []
+        for seed in SEEDS:
+            model, _ = _untrained(kind, seed)
+            batches = corpus.batches(16, 25, seed)
+            ends.append(translators.train(model, batches, 25, masked_cross_entropy)[-1])
+        print(f"{label:<18} loss after 25 steps, three seeds:", *(f"{end:.3f}" for end in ends))
+    written = translators.translations(model, corpus, few)[0]
+    print("wanted:", few[0][2], "  written:", written[:40])
 
 
 def three_uses(weights: dict[str, Tensor], words: list[str], letters: list[str]) -> list[Axes]:

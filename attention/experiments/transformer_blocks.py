@@ -3,15 +3,21 @@
 Its task is to say a sequence of digits backwards.
 """
 
-from collections.abc import Callable
+import functools
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment, seeded
+from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.masked_attention import padding_mask
 from attention.multi_head_attention import Sublayers
+from attention.provided.figures import plots, seeds
+from attention.provided.models.attention_weights import watch_attention
 from attention.provided.progress import Bar
 from attention.provided.training_steps import descend
 
@@ -186,6 +192,225 @@ def first_step(norm: str, seed: int, rate: float = 0.006) -> dict[str, float]:
 def shallower(n_layers: int, seed: int) -> dict[str, float]:
     """Train a post-norm stack of fewer layers at a constant 0.006; see `train_one`."""
     return {"last": train_one("post", seed, n_layers=n_layers)["last"]}
+
+
+Stack = tuple[Tensor, Tensor]  # x (16, 32) and the weights (48, 32, 32) of a stack of small layers
+GUESSING = math.log(10)  # the loss, in nats a digit, if all ten digits are equally probable
+DEPTHS = (1, 6, 12, 24, 48)
+
+
+def stacks() -> list[Stack]:
+    """Three random stacks: layer l is h -> tanh(h W), and W shrinks a vector to about 0.7."""
+    found = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        found.append((torch.randn(16, 32), 0.7 * torch.randn(48, 32, 32) / math.sqrt(32)))
+    return found
+
+
+def fading(gradient_norms: Callable[[Tensor, Tensor, bool], Tensor]) -> float:
+    """Draw the norm of the gradient in each of 48 layers, with skip connections and without.
+
+    Input and weights, those of `stacks`, are kept.
+    returns  by how much larger the first layer's norm is with skip connections, mean over mean
+    """
+    curves = {
+        name: [gradient_norms(x, weights, skip).tolist() for x, weights in stacks()]
+        for name, skip in (("with skip connections", True), ("without", False))
+    }
+    ax = seeds.curves(curves, range(1, 49), plots.panels(width=6.5, height=3.0))
+    ax.set(xlabel="layer", ylabel="norm of the gradient", yscale="log")
+    plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    for name, runs in curves.items():
+        ends = ("  ".join(f"{run[layer]:.0e}" for run in runs) for layer in (0, -1))
+        print(f"{name:<22} first layer {next(ends)}   last layer {next(ends)}")
+    with_skip, without = (sum(run[0] for run in runs) for runs in curves.values())
+    return with_skip / without
+
+
+def growing() -> None:
+    """Print how large the numbers are after 1 to 48 layers with skip connections, of `stacks`."""
+    print("layers:    ", *(f"{depth:9}" for depth in DEPTHS), "  (standard deviation)")
+    for seed, (stream, weights) in enumerate(stacks()):
+        sizes = []
+        for matrix in weights:
+            stream = stream + torch.tanh(stream @ matrix)
+            sizes.append(stream.std().item())
+        print(f"stack {seed}:  ", *(f"{sizes[depth - 1]:9.2f}" for depth in DEPTHS))
+
+
+def norm_over_the_batch(x: Tensor) -> Tensor:
+    """Give each number of (B, T, d_model) mean 0 and variance 1 over the batch."""
+    return (x - x.mean(dim=0)) / torch.sqrt(x.var(dim=0, unbiased=False) + 1e-5)
+
+
+def another_neighbour(norm: Callable[[Tensor], Tensor]) -> float:
+    """How much a normalised sentence changes, at most, if the other sentence of its batch does.
+
+    norm  a function of (B, T, 8); the three sentences, T = 4, are random and the same each time
+    """
+    torch.manual_seed(1)
+    sentence, one, other = torch.randn(3, 1, 4, 8)
+    first, second = (norm(torch.cat([sentence, beside]))[0] for beside in (one, other))
+    return (first - second).abs().max().item()
+
+
+def rolls_dice(residual: nn.Module) -> None:
+    """Send the same input through 12 updates of 0.1, four times, in training and in evaluation."""
+    update = torch.full((6,), 0.1)
+    for training in (True, False):
+        residual.train(training)
+        torch.manual_seed(0)
+        runs = [
+            functools.reduce(lambda x, _: residual(x, update), range(12), torch.zeros(6))
+            for _ in range(4)
+        ]
+        shown = [round(run[0].item(), 2) for run in runs]
+        print("training:  " if training else "evaluation:", shown)
+
+
+def masks_at_work(DecoderLayer: Callable[..., Any]) -> None:
+    """Draw the weights of an untrained decoder layer; of 7 source positions two are padding."""
+    torch.manual_seed(0)
+    layer = DecoderLayer(d_model=16, n_heads=1, d_ff=64, pre_norm=True).eval()
+    target, memory = 2 * torch.randn(1, 5, 16), 2 * torch.randn(1, 7, 16)
+    with watch_attention(layer) as seen, torch.no_grad():
+        layer(target, memory, memory_mask=padding_mask(torch.tensor([5]), 7))
+    axes = plots.panels(columns=2, width=3.8, height=2.8, share=False)
+    for ax, (name, weights) in zip(axes, seen.items(), strict=True):
+        title = {"attention": "self-attention", "cross_attention": "cross-attention"}[name]
+        plots.heatmap(weights[0, 0], ax, title, colorbar=ax is axes[1])
+
+
+def sizes_in_the_paper(layer_parameters: Callable[..., int]) -> None:
+    """Print the parameters of the paper's layers, and the feed-forward network's share."""
+    for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
+        encoder, decoder = (layer_parameters(d_model, d_ff, cross) for cross in (False, True))
+        share = (d_ff * (2 * d_model + 1) + d_model) / encoder
+        print(f"{name:<5} encoder layer {encoder:11,}, of which feed-forward {share:.0%}", end="")
+        print(f"   decoder layer {decoder:11,}")
+
+
+def _gradients(depth: int, norm: str, skip: bool, seed: int) -> tuple[list[float], float]:
+    """The gradient's norm in every layer, and the mean cosine between positions at the end."""
+    d_model = 32
+    torch.manual_seed(seed)
+    sizes = (d_model, 4, 4 * d_model)
+    layers = [Switched(*sizes, norm=norm, skip=skip) for _ in range(depth)]
+    classes, x = nn.Linear(d_model, 10), torch.randn(4, 10, d_model)
+    output = nn.Sequential(*layers)(x)
+    output = F.layer_norm(output, (d_model,)) if norm == "pre" else output
+    F.cross_entropy(classes(output).flatten(0, 1), torch.randint(10, (40,))).backward()
+    gradients = [[p.grad for p in layer.parameters() if p.grad is not None] for layer in layers]
+    norms = [math.sqrt(sum(one.square().sum().item() for one in some)) for some in gradients]
+    unit = F.normalize(output.detach(), dim=-1)  # (B, T, d_model)
+    cosines = (unit @ unit.mT)[:, ~torch.eye(10, dtype=torch.bool)]
+    return norms, cosines.mean().item()
+
+
+def deep_stacks() -> None:
+    """Draw the gradients of untrained stacks of 1 to 48 encoder layers, which classify noise.
+
+    Varied: skip connections on or off, norms before or after. Input and start are kept; three
+    seeds. Printed: the ends of the right panel, and the cosines between positions after 48 layers.
+    """
+    depths, first, every = (1, 2, 4, 8, 16, 32, 48), {}, {}
+    print(
+        "48 layers, three stacks:  first layer's gradient      last layer's                cosines"
+    )
+    for skip in (True, False):
+        for norm in ("pre", "post"):
+            name = f"{norm}-norm" + ("" if skip else ", no skip")
+            runs = {d: [_gradients(d, norm, skip, seed) for seed in range(3)] for d in depths}
+            first[name] = [[runs[depth][seed][0][0] for depth in depths] for seed in range(3)]
+            every[name] = [norms for norms, _ in runs[48]]
+            ends = ("  ".join(f"{run[end]:6.3f}" for run in every[name]) for end in (0, -1))
+            alike = "  ".join(f"{cosine:.2f}" for _, cosine in runs[48])
+            print(f"{name:<20}", *ends, alike, sep="    ")
+    axes = plots.panels(columns=2, width=4.1, height=3.0)
+    seeds.curves(first, depths, axes[0], "of the first layer")
+    seeds.curves(every, range(1, 49), axes[1], "of every one of 48 layers")
+    for ax, label in zip(axes, ("number of layers", "layer"), strict=True):
+        ax.set(yscale="log", xlabel=label, xticks=(1, 12, 24, 36, 48))
+    axes[0].set(ylabel="norm of the gradient")
+    plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def three_runs(EncoderLayer: Callable[..., nn.Module]) -> Axes:
+    """Train 12 of these layers at a rate of 0.006: pre-norm, post-norm, post-norm with a warm-up.
+
+    Task, sizes, seed and 90 steps are kept; one run each. The whole sweep: `rates`.
+    """
+    curves = {}
+    for name, pre_norm, warm_up in (
+        ("pre-norm", True, 1),
+        ("post-norm", False, 1),
+        ("post-norm, warm-up", False, 60),
+    ):
+        make = functools.partial(EncoderLayer, *SIZES, pre_norm, fused=True)
+        _, losses = train(make, pre_norm, warm_up=warm_up, label=name)
+        curves[name] = torch.tensor(losses).unfold(0, 10, 5).mean(dim=1)
+        print(f"{name:<19} loss of the last ten steps {curves[name][-1]:.2f}")
+    ax = plots.lines(range(5, 86, 5), curves, xlabel="step", ylabel="loss")
+    ax.axhline(GUESSING, color=plots.GREY, linestyle="--", linewidth=1.2)
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def rates() -> float:
+    """Draw the loss at the end against the learning rate: both norms, constant rate or warm-up.
+
+    Layers, task, batches and 90 steps are kept; three seeds. Recorded; `train_one` runs one point.
+    returns  the mean loss of post-norm at a constant 0.003
+    """
+    swept = read("transformer_blocks", "rates x warm-up")
+    axes = plots.panels(columns=2, width=4.0, height=3.0)
+    for ax, norm in zip(axes, ("post", "pre"), strict=True):
+        for number, (name, warm_up) in enumerate({"constant rate": 1, "warm-up": 60}.items()):
+            found = seeds.where(swept, norm=norm, warm_up=warm_up)
+            seeds.sweep(found, "rate", "last", ax, name, number=number)
+        ax.axhline(GUESSING, color=plots.GREY, linestyle="--", linewidth=1.2)
+        ax.set(title=f"{norm}-norm", xlabel="learning rate")
+    axes[0].set(ylabel="loss at the end", ylim=(-0.05, 2.6))
+    plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    half: Sequence[Any] = seeds.where(swept, norm="post", warm_up=1, rate=0.003)
+    return float(sum(row["last"] for row in half) / len(half))
+
+
+def add_and_norm() -> None:
+    """Draw the loss at the end against constant rates, with skip connections or norms switched off.
+
+    Layers, task, batches and 90 steps are kept; three seeds. Recorded; `train_one` runs one point.
+    """
+    constant = seeds.where(read("transformer_blocks", "rates x warm-up"), warm_up=1)
+    apart = [{"skip": True, **row} for row in constant]
+    apart += read("transformer_blocks", "add and norm apart")
+    axes = plots.panels(columns=2, width=4.0, height=3.0)
+    for ax, name, skip in zip(axes, ("with", "without"), (True, False), strict=True):
+        for number, norm in enumerate(NORMS):
+            label = "no norm" if norm == "none" else f"{norm}-norm"
+            found = seeds.where(apart, skip=skip, norm=norm)
+            seeds.sweep(found, "rate", "last", ax, label, number=number)
+        ax.set(title=f"{name} skip connections", xlabel="learning rate")
+    axes[0].set(ylabel="loss at the end, at most 4", ylim=(-0.05, 4.1))
+    plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def layers_taken_out() -> Axes:
+    """Draw the share of digits right when 0 to 12 of a trained stack's layers are missing.
+
+    Means of ten choices; three trained models of each norm. Recorded.
+    """
+    named: dict[str, list[list[float]]] = {"pre-norm": [], "post-norm, warm-up": []}
+    for row in read("transformer_blocks", "layers taken out"):
+        named["pre-norm" if row["norm"] == "pre" else "post-norm, warm-up"].append(row["right"])
+    ax = seeds.curves(named, range(13), plots.panels(width=6.0, height=3.0))
+    ax.set(xlabel="layers taken out of 12", ylabel="digits right", ylim=(0, 1.05))
+    plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    for name, runs in named.items():
+        shown = (f"without {n}: " + " ".join(f"{run[n]:.2f}" for run in runs) for n in (1, 3, 6))
+        print(f"{name:<19}", *shown, sep="   ")
+    return ax
 
 
 EXPERIMENTS = {

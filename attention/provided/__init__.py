@@ -1,1 +1,1 @@
-"""What lessons stand on, in rooms: data, figures, measuring, models. Read demand.py first."""
+"""What lessons stand on: data, downloads, figures, measuring, models. Read demand.py first."""

@@ -13,3 +13,12 @@ def replace_what_cannot_be_shown() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def readable(number: int) -> str:
+    """A number with its digits in groups of three.
+
+    >>> readable(1801238)
+    '1 801 238'
+    """
+    return f"{number:_}".replace("_", " ")

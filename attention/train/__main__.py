@@ -1,6 +1,7 @@
 """Train the course's Transformer: `python -m attention.train numbers`, or multi30k.
 
-The same command runs on a GPU, on Apple's MPS and on a CPU, and on several of them:
+`python -m attention.train text FILES…` trains lesson 20's language model on texts of one's own. The
+same command runs on a GPU, on Apple's MPS and on a CPU, and on several of them:
 `torchrun --nproc-per-node 2 -m attention.train multi30k`.
 """
 
@@ -19,9 +20,9 @@ from attention.train import dry_run
 from attention.train.core.devices import choose_device, join
 from attention.train.core.step import rank, world_size
 from attention.train.core.trainer import Diverged, Trainer
-from attention.train.corpora import multi30k, token_ids
+from attention.train.corpora import multi30k, texts, token_ids
 from attention.train.corpora.multi30k import CorpusError
-from attention.train.corpora.token_ids import Pairs
+from attention.train.corpora.texts import Corpus
 from attention.train.evaluation import measure, report
 from attention.train.mine import using
 from attention.train.pieces import collected
@@ -38,10 +39,20 @@ def parser() -> Parser:
     """The argument parser of the command."""
     made = Parser(
         prog="python -m attention.train",
-        description="Train the course's Transformer on the numbers in words or on Multi30k. "
-        "Weights, metrics and learning curves are kept in a folder, from which --resume goes on.",
+        description="Train the course's Transformer on the numbers in words or on Multi30k, or "
+        "a language model on texts of your own. Weights, metrics and learning curves are kept in a "
+        "folder, from which --resume goes on.",
     )
     made.add_argument("corpus", nargs="?", default="numbers", choices=token_ids.NAMES)
+    # Without the empty default argparse would say that a file is required.
+    made.add_argument(
+        "files",
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="texts for text, in UTF-8: the last tenth of all, at most 200 000 characters, is held "
+        "out (with --resume: those with which the training began)",
+    )
     made.add_argument("--folder", type=Path, help="of this training (default: runs/CORPUS)")
     made.add_argument("--resume", action="store_true", help="go on with the training in the folder")
     made.add_argument("--data", type=Path, default=multi30k.FOLDER, help="folder of Multi30k")
@@ -54,6 +65,13 @@ def parser() -> Parser:
         metavar="FOLDER",
         help="train with your own pieces, from `autograder collect` (default folder: mine)",
     )
+    _add_what_is_no_training(made)
+    settings.add_options(made)
+    return made
+
+
+def _add_what_is_no_training(made: Parser) -> None:
+    """Give a parser the options that do something else than train, or something more."""
     made.add_argument(
         "--dry-run",
         action="store_true",
@@ -67,14 +85,12 @@ def parser() -> Parser:
     )
     made.add_argument("--draw", type=Path, metavar="FILE", help="and draw the first's attention")
     made.add_argument("--export", type=Path, help="copy the final weights to this file")
-    settings.add_options(made)
-    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; returns the exit status."""
     replace_what_cannot_be_shown()
-    options = parser().parse_args(arguments)
+    options = parser().parse_intermixed_args(arguments)
     try:
         return run(options)
     except ERRORS as error:
@@ -107,21 +123,23 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--draw shows a translation: give its text with --translate")
     if options.dry_run and options.resume:
         raise ValueError("--dry-run measures a training from its beginning: leave out --resume")
+    if options.files and options.corpus != "text":
+        raise ValueError(f"{options.corpus} takes no FILES: text {options.files[0]} does")
     chosen = resume(options, folder) if options.resume else settings.from_options(options)
-    pairs = read(options, chosen)
+    corpus = read(options, chosen, folder)
     first = rank() == 0
-    pieces = prepare_pieces(options, chosen, pairs, folder, device)
+    pieces = prepare_pieces(options, chosen, corpus, folder, device)
     if options.dry_run:
-        return predict(chosen, pairs, folder, device)
+        return predict(chosen, corpus, folder, device)
     if first:
-        begin(folder, chosen, pairs, pieces, options.resume)
+        begin(folder, chosen, corpus, pieces, options.resume)
     if distributed.is_initialized():
         distributed.barrier()
-    training = Trainer(chosen, pairs, folder, device, options.resume)
+    training = Trainer(chosen, corpus, folder, device, options.resume)
     seconds = training.run()
     model = training.finish()
     if first:
-        report(measure(model, pairs, chosen, training, seconds), folder)
+        report(measure(model, corpus, chosen, training, seconds), folder)
         if options.export:
             RunFolder(options.export.parent).write(
                 options.export.name, (folder.path / "model.safetensors").read_bytes()
@@ -129,33 +147,35 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def predict(chosen: Settings, pairs: Pairs, folder: RunFolder, device: torch.device) -> int:
+def predict(chosen: Settings, corpus: Corpus, folder: RunFolder, device: torch.device) -> int:
     """Print what a training would take; returns the exit status."""
     if rank() == 0:
         print(
             f"a dry run: nothing is written to {folder.path}; a few steps are measured", flush=True
         )
-    found = dry_run.rehearse(chosen, pairs, device)
+    found = dry_run.rehearse(chosen, corpus, device)
     if rank() == 0:
-        dry_run.show(found, chosen, pairs, device)
+        dry_run.show(found, chosen, corpus, device)
     return 0
 
 
 def begin(
-    folder: RunFolder, chosen: Settings, pairs: Pairs, pieces: Pieces | None, resumed: bool
+    folder: RunFolder, chosen: Settings, corpus: Corpus, pieces: Pieces | None, resumed: bool
 ) -> None:
-    """Make the folder of a training, with all that its first save will need to translate."""
+    """Make the folder of a training, with all that its first save will need to be used."""
     if not resumed:
         folder.begin(dataclasses.asdict(chosen))
         if pieces is not None:
             using.keep(pieces, folder)
-    folder.keep_vocabularies(pairs.source.description(), pairs.target.description())
+    folder.keep_vocabularies(corpus.description())
+    for note in corpus.notes:
+        print(note, flush=True)
 
 
 def prepare_pieces(
     options: argparse.Namespace,
     chosen: Settings,
-    pairs: Pairs,
+    corpus: Corpus,
     folder: RunFolder,
     device: torch.device,
 ) -> Pieces | None:
@@ -181,7 +201,7 @@ def prepare_pieces(
     folder.refuse_second()
     pieces = collected.load(options.mine)
     print(f"trying your pieces in {pieces.folder} …", flush=True)
-    using.report(pieces, *using.choose(pieces, chosen, pairs, device), chosen)
+    using.report(pieces, *using.choose(pieces, chosen, corpus, device), chosen)
     return pieces
 
 
@@ -199,8 +219,11 @@ def resume(options: argparse.Namespace, folder: RunFolder) -> Settings:
     return stored
 
 
-def read(options: argparse.Namespace, chosen: Settings) -> Pairs:
-    """The pairs of the corpus."""
+def read(options: argparse.Namespace, chosen: Settings, folder: RunFolder) -> Corpus:
+    """The corpus; of a training that goes on, the text with which it began."""
+    if chosen.corpus == "text":
+        kept = folder.vocabularies() if options.resume else {}
+        return texts.read(options.files, chosen, kept)
     if chosen.corpus == "numbers":
         return token_ids.numbers()
     return token_ids.translations(chosen.merges, options.data)

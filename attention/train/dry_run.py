@@ -13,19 +13,19 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import distributed
 
 from attention.provided.measuring.saved_for_backward import kept_bytes
+from attention.provided.terminal_output import readable
 from attention.train.core.devices import describe
 from attention.train.core.step import Batch
 from attention.train.core.trainer import Trainer
-from attention.train.corpora.download import readable
-from attention.train.corpora.token_ids import Pairs
+from attention.train.corpora.texts import Corpus
 from attention.train.runs.run_folder import RunFolder
-from attention.train.runs.settings import Settings
-from attention.training_on_gpu import training_flops
+from attention.train.runs.settings import MODERN, Settings
 
 SECONDS = 20.0  # for which steps are measured
 STEPS = (5, 50)  # how many at least and, however quick they are, at most
@@ -37,7 +37,7 @@ class Forecast:
 
     parameters          how many; 16 bytes of memory each
     batches             of an epoch
-    tokens, places      of a step, on the average: real tokens of both sides, and with padding
+    tokens, places      of a step, on the average: real tokens, and with padding
     flops               of a step: matrix products, forward and backward, padding included
     activations         bytes
     peak                bytes that the process, or the GPU's allocator, held at most; 0: unknown
@@ -95,28 +95,22 @@ class Rehearsal(Trainer):
 
     def _count(self) -> dict[str, float]:
         """Tokens, places and operations of a step: the mean over an epoch."""
-        ids, sizes = self.pairs.ids["train"], dataclasses.asdict(self.settings)
-        named = {name: sizes[name] for name in ("d_model", "d_ff", "n_layers")}
         total = {"tokens": 0.0, "places": 0.0, "flops": 0.0}
-        for batch in self.batches:
-            lengths = [tuple(map(len, ids[index])) for index in batch]
-            T_k, T_q = map(max, zip(*lengths, strict=True))
-            flops = training_flops(T_k, T_q, **named, vocab_size=len(self.pairs.target))
-            total["tokens"] += sum(map(sum, lengths))
-            total["places"] += len(batch) * (T_k + T_q)
-            total["flops"] += len(batch) * flops
+        for rows in map(self._rows, self.batches):
+            places, flops = self.task.costs(rows)
+            total["tokens"] += sum(map(self.task.tokens, rows))
+            total["places"] += places
+            total["flops"] += flops
         share = self.settings.accumulate / len(self.batches)
         return {name: share * number for name, number in total.items()}
 
     def _largest(self) -> Batch:
         """The batch with the most places, padding included."""
-        ids = self.pairs.ids["train"]
+        batches = map(self._rows, self.batches)
+        return self._tensors(max(batches, key=lambda rows: self.task.costs(rows)[0]))
 
-        def places(batch: list[int]) -> int:
-            T_k, T_q = (max(len(ids[index][side]) for index in batch) for side in (0, 1))
-            return len(batch) * (T_k + T_q)
-
-        return self._tensors([ids[index] for index in max(self.batches, key=places)])
+    def _rows(self, batch: list[int]) -> list[Any]:
+        return [self.corpus.ids["train"][index] for index in batch]
 
     def _measure(self, largest: Batch) -> tuple[list[float], int, float]:
         """Take steps as the training will.
@@ -167,19 +161,18 @@ def peak_memory(device: torch.device) -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def rehearse(settings: Settings, pairs: Pairs, device: torch.device) -> Forecast:
+def rehearse(settings: Settings, corpus: Corpus, device: torch.device) -> Forecast:
     """Measure a few steps of a training; whatever is written is in a folder that is removed."""
     with tempfile.TemporaryDirectory() as place:
-        return Rehearsal(settings, pairs, RunFolder(Path(place)), device).forecast()
+        return Rehearsal(settings, corpus, RunFolder(Path(place)), device).forecast()
 
 
-def show(found: Forecast, settings: Settings, pairs: Pairs, device: torch.device) -> None:
+def show(found: Forecast, settings: Settings, corpus: Corpus, device: torch.device) -> None:
     """Print a forecast."""
     steps, quickest, slowest = settings.steps, min(found.measured), max(found.measured)
     epochs = steps * settings.accumulate / found.batches
     weights = 4 * found.parameters
     memory = 4 * weights + found.activations
-    judged = sum(len(pairs.ids[split][: settings.judged or None]) for split in ("val", "test"))
     lines = {
         "device": describe(device),
         "parameters": readable(found.parameters),
@@ -196,10 +189,18 @@ def show(found: Forecast, settings: Settings, pairs: Pairs, device: torch.device
         f"{found.flops / found.step:.3g} FLOP/s",
         "a save": f"{found.save:.3g} s with its evaluation; {found.saves} of them",
         "time": f"{duration(found.seconds)}, {duration(found.cpu_seconds)} of it the processor's; "
-        f"then {readable(judged)} translations to judge it",
+        f"then {judged(settings, corpus)} to judge it",
     }
     for name, value in lines.items():
         print(f"{name:>12}  {value}")
+
+
+def judged(settings: Settings, corpus: Corpus) -> str:
+    """What is done when a training has ended, to see what it can."""
+    if settings.model == MODERN:
+        return "an evaluation and a sample"
+    several = (len(corpus.ids[split][: settings.judged or None]) for split in ("val", "test"))
+    return f"{readable(sum(several))} translations"
 
 
 def _mb(number: float) -> str:

@@ -1,4 +1,4 @@
-"""How good translations are: what is measured at the end of a training, and by `--score`."""
+"""How good a model is: what is measured at the end of a training, and by `--score`."""
 
 import json
 import time
@@ -13,9 +13,10 @@ from attention.decoding import beam_search
 from attention.provided.data.tokens import pad
 from attention.train.core.devices import describe
 from attention.train.core.trainer import Trainer
+from attention.train.corpora.texts import Corpus
 from attention.train.corpora.token_ids import Pairs
 from attention.train.runs.run_folder import RunFolder
-from attention.train.runs.settings import Settings
+from attention.train.runs.settings import MODERN, Settings
 from attention.transformer import Transformer
 
 TOKENIZE = "none"  # the corpora are tokenised, and their words are counted as they stand
@@ -40,12 +41,12 @@ def exact(texts: Sequence[str], references: Sequence[str]) -> float:
 
 
 def measure(
-    model: Transformer, pairs: Pairs, chosen: Settings, training: Trainer, seconds: float
+    model: Any, corpus: Corpus, chosen: Settings, training: Trainer, seconds: float
 ) -> dict[str, Any]:
-    """Translate validation and test sentences; returns a dict of all that was measured."""
+    """Say what the training took, and judge its model; returns a dict of all that was measured."""
     result: dict[str, Any] = {
         "corpus": chosen.corpus,
-        "metric": pairs.metric,
+        "metric": corpus.metric,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": training.done,
         "training_seconds": round(seconds, 1),
@@ -55,6 +56,16 @@ def measure(
         "date": date.today().isoformat(),
         "torch": torch.__version__,
     }
+    if chosen.model == MODERN:
+        from attention.train.write_run import judge  # lesson 20, which not every copy has
+
+        return result | judge(corpus, chosen, training)
+    return result | judge_translations(model, corpus, chosen)
+
+
+def judge_translations(model: Transformer, pairs: Pairs, chosen: Settings) -> dict[str, Any]:
+    """Translate validation and test sentences; returns how good it is."""
+    result: dict[str, Any] = {}
     for split in ("val", "test"):
         begin = time.perf_counter()
         judged = slice(chosen.judged or None)

@@ -1,7 +1,5 @@
 """Translate texts with a run, finished or not, and draw where its decoder looks."""
 
-import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +11,13 @@ from torch import Tensor
 from attention.decoding import beam_search
 from attention.provided.data.tokens import EOS, pad
 from attention.provided.models.attention_weights import watch_attention
-from attention.provided.models.model_file import load, put
+from attention.provided.models.model_file import put
+from attention.train import opening
 from attention.train.core.model import make_model
 from attention.train.corpora.token_ids import Vocabulary, Words, vocabulary
-from attention.train.mine import using
 from attention.train.pieces.adapters import furnish
-from attention.train.runs.run_folder import VOCABULARIES, RunFolder, RunFolderError
+from attention.train.runs.run_folder import RunFolderError
+from attention.train.runs.settings import TRANSFORMER
 from attention.train.speed import onednn_products
 from attention.transformer import Transformer
 
@@ -68,69 +67,14 @@ def open_run(path: Path, device: torch.device) -> Run:
     training that has not ended, it is the last save.
     Raises RunFolderError, ModelFileError or ValueError for what is missing or cannot be used.
     """
-    notes = []
-    if path.is_file():
-        file = path
-        weights, about = load(file)
-        if not {"settings", "source", "target"} <= about.keys():
-            raise RunFolderError(f"{path} is no translator of `python -m attention.train`")
-    elif (path / "model.safetensors").exists():
-        file = path / "model.safetensors"
-        weights, about = load(file)
-    else:
-        file = _last_save(path)
-        weights, about = load(file)
-        notes.append(
-            f"{path} is unfinished: these are the weights of step {about['step']} of "
-            f"{RunFolder(path).config().get('steps')}; `{_resume(path)}` goes on"
-        )
-        about = _of_the_folder(path)
-    if kept := using.use_kept(path):
-        notes.append(f"with yours: {', '.join(piece.name for piece in kept)}")
-    source, target = vocabulary(about["source"]), vocabulary(about["target"])
-    model = make_model(about["settings"], source, target).eval()
-    put(weights, model, file)
-    run = Run(furnish(model).to(device), source, target, about["settings"], notes)
-    if run.device.type == "cpu" and not kept:
+    found = opening.read(path, TRANSFORMER)
+    source, target = vocabulary(found.about["source"]), vocabulary(found.about["target"])
+    model = make_model(found.about["settings"], source, target).eval()
+    put(found.weights, model, found.file)
+    run = Run(furnish(model).to(device), source, target, found.about["settings"], found.notes)
+    if run.device.type == "cpu" and not found.kept:
         onednn_products.quicken(run.model)
     return run
-
-
-def _last_save(folder: Path) -> Path:
-    """The newest weights of a training that has not ended; RunFolderError if there are none."""
-    if not (folder / "config.json").exists():
-        raise RunFolderError(
-            f"{folder} holds no training: `python -m attention.train numbers --folder {folder}` "
-            "begins one there"
-        )
-    saves = sorted(folder.glob("weights-*.safetensors"))
-    if not saves:
-        every = RunFolder(folder).config().get("every")
-        raise RunFolderError(
-            f"the training in {folder} has saved no weights yet, which it does every {every} "
-            f"steps: wait, or go on with `{_resume(folder)}`"
-        )
-    return saves[-1]
-
-
-def _resume(folder: Path) -> str:
-    """The command that goes on with the training in a folder."""
-    corpus = RunFolder(folder).config().get("corpus")
-    return f"python -m attention.train {corpus} --resume --folder {shlex.quote(str(folder))}"
-
-
-def _of_the_folder(folder: Path) -> dict[str, Any]:
-    """What the folder of a training says of its model, as model.safetensors does at the end."""
-    path = folder / VOCABULARIES
-    try:
-        return {"settings": RunFolder(folder).config(), **json.loads(path.read_text("utf-8"))}
-    except FileNotFoundError:
-        raise RunFolderError(
-            f"{path} is missing, as after a training that began with an earlier version of this "
-            f"program: `{_resume(folder)}` writes it"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"{path} cannot be read: {error}") from None
 
 
 def encode(run: Run, text: str) -> list[int]:

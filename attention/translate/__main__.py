@@ -7,9 +7,7 @@ length penalty ((5 + tokens) / 6) ** alpha.
 """
 
 import argparse
-import contextlib
 import io
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,12 +15,10 @@ from pathlib import Path
 import sacrebleu
 
 from attention.provided.data.tokens import pad
-from attention.provided.models.model_file import ModelFileError
 from attention.provided.terminal_output import replace_what_cannot_be_shown
 from attention.train import evaluation
+from attention.train.command import complain, status_of
 from attention.train.core.devices import choose_device
-from attention.train.mine import using
-from attention.train.runs.run_folder import RunFolderError
 from attention.train.runs.settings import Parser
 from attention.train.translate_run import (
     LENGTHS,
@@ -39,8 +35,6 @@ from attention.translate.lines import Line, LinesError, chunks
 from attention.translate.n_best import n_best
 from attention.translate.score import score
 
-ERRORS = (ModelFileError, RunFolderError, ValueError)  # say what to do
-NOBODY_READS = 141  # the exit status of a program whose output is closed, as a shell gives it
 PROGRAM = "python -m attention.translate"
 ENDS = str.maketrans("\n\r\t", "   ")  # what a model might write that is no part of a line
 
@@ -105,28 +99,7 @@ def _add_outputs(made: Parser) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Translate; returns the exit status."""
     replace_what_cannot_be_shown()
-    options = parser().parse_args(arguments)
-    try:
-        return run(options)
-    except ERRORS as error:
-        return complain(str(error))
-    except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # nothing that is left shall fail, too
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOBODY_READS
-    except Exception as error:
-        if not (said := using.blame(error)):
-            raise
-        return complain(said)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-
-
-def complain(sentence: str) -> int:
-    """Print what is wrong; returns the exit status."""
-    print(f"{PROGRAM}: {sentence}", file=sys.stderr, flush=True)
-    return 1
+    return status_of(PROGRAM, run, parser().parse_args(arguments))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -192,7 +165,7 @@ def readable(opened: Run, lines: Sequence[Line]) -> Iterator[tuple[int, list[int
         try:
             yield line.number, encode(opened, line.text) if line.text.strip() else []
         except ValueError as error:
-            complain(f"{line.place}: {error}")
+            complain(PROGRAM, f"{line.place}: {error}")
             yield line.number, None
 
 

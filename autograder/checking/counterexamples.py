@@ -19,6 +19,7 @@ from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.describe_values import describe
 from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.toolbox.failure import of_form
 from autograder.checking.toolbox.same_tensors import is_real
 from autograder.checking.toolbox.student_answer import Student, called_with
 from autograder.inside.answer import AnswerRaised, LocalAnswer
@@ -49,7 +50,10 @@ def judge(
     as_given = _arguments(returned, exercise, right)
     arguments = mapped(_wide, as_given)
     if allowed is not None:
-        allowed(*arguments)
+        try:
+            allowed(*arguments)
+        except CheckFailed as unfit:
+            raise _named(unfit, right, arguments) from None
     if _far_apart(_outcome(right, as_given), _outcome(broken, as_given)):
         return
     wanted = _outcome(right, arguments)
@@ -79,7 +83,7 @@ def shaped(*axes: str) -> Callable[..., None]:
 
     def allowed(*arguments: Any) -> None:
         sizes: dict[str, int] = {}
-        for number, (argument, wanted) in enumerate(zip(arguments, axes, strict=False), start=1):
+        for argument, wanted in zip(arguments, axes, strict=False):
             if not wanted or argument is None:
                 continue
             names = wanted.split(", ")
@@ -90,13 +94,28 @@ def shaped(*axes: str) -> Callable[..., None]:
             if not fits or any(
                 sizes.setdefault(*pair) != pair[1] for pair in zip(names, found, strict=True)
             ):
-                raise CheckFailed(
-                    f"argument {number} has another form than it should",
+                raise of_form(
+                    "the result has another form than it should",
                     describe(argument),
                     f"a tensor of shape ({wanted})",
+                    argument,
                 )
 
     return allowed
+
+
+def _named(failure: CheckFailed, right: Callable[..., Any], arguments: list[Any]) -> CheckFailed:
+    """The failure with the name of the argument in the place of "the result"."""
+    for name, given in zip(inspect.signature(right).parameters, arguments, strict=False):
+        if failure.is_form and given is failure.about:
+            failure.what, failure.is_form = failure.what.replace("the result", name), False
+        numbers = isinstance(given, list | tuple) and all(
+            isinstance(item, bool | int | float) for item in leaves(given)
+        )
+        if numbers and failure.got == describe(given) and "tensor" in failure.expected:
+            kind = type(given).__name__
+            failure.likely = f"{name} is a {kind}: torch.tensor(…) makes a tensor of it."
+    return failure
 
 
 def _own(student: Student, item: registry.Check, wrong: str) -> Callable[..., Any]:

@@ -295,18 +295,18 @@ def masked_softmax(student, draw):
 
 def _padded_scores(scores, lengths):
     fits = isinstance(scores, torch.Tensor) and scores.dim() == 3 and scores.numel() > 0
-    what = "scores are a tensor of floating-point numbers, (B, T_q, T_k)"
+    what = "scores should be a tensor of floating-point numbers, (B, T_q, T_k)"
     fits = fits and scores.is_floating_point()
     expect.true(fits, what, expect.describe(scores), "a tensor (B, T_q, T_k)")
     expect.finite(scores, "a score is not a finite number")
-    what = "lengths are a tensor of whole numbers, (B,)"
+    what = "lengths should be a tensor of whole numbers, (B,)"
     fits = isinstance(lengths, torch.Tensor) and lengths.dtype == torch.int64
     fits = fits and lengths.shape == scores.shape[:1]
     expect.true(fits, what, expect.describe(lengths), f"a tensor ({scores.shape[0]},) of int64")
     inside = bool(((lengths >= 1) & (lengths <= scores.shape[2])).all())
     most = scores.shape[2]
     expect.true(
-        inside, "every length lies between 1 and T_k", lengths.tolist(), f"from 1 to {most}"
+        inside, "a length does not lie between 1 and T_k", lengths.tolist(), f"from 1 to {most}"
     )
 
 
@@ -327,11 +327,11 @@ def break_masked_softmax(student, draw):
 
 @check(
     rests_on=(
-        "A layer that owns its three matrices.",
+        "a layer that owns its three matrices.",
         "It returns the context and the weights",
         "Three nn.Linear layers without bias",
         "Scores may be of any size: the weights stay finite.",
-        "So let it be learned",
+        "So the similarity is learned",
     )
 )
 def AdditiveAttention(student, draw):  # noqa: N802, the name of the exercise

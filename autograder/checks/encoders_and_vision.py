@@ -310,7 +310,7 @@ def _classified(values, x, mask=None):
 @check(
     rests_on=(
         "nothing is hidden but the padding",
-        "In front of every sequence of the batch stands the same vector.",
+        "In front of every sequence of the batch stands the same vector",
         "Score every class, from what the encoder makes of `cls`.",
         "The others are sizes and options of the `Encoder`",
         "`cls` may be attended to, too",

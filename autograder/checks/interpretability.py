@@ -504,7 +504,7 @@ def ActivationPatching(student, draw):  # noqa: N802
     single.eval()
     given = (draw, model, module, single)
     _check_patches(*given, [4, 3, 2], [4, 3, 2], [2, 5, 1], "no")
-    _check_patches(*given, [4, 3, 2], [4, 3, 2], [2, 5, 1], "every")
+    _check_patches(*given, [4, 3, 2], [4, 3, 2], [2, 5, 1], "all")
     _check_patches(*given, [4, 4, 4], [4, 4, 4], [5, 5, 5], "some")
     _check_patches(*given, [2, 4, 3], [3, 2, 4], [2, 5, 1], "some")
     for sources, others, targets in (([1], [1], [3]), ([1, 3], [3, 2], [1, 1])):
@@ -518,7 +518,7 @@ def _check_patches(draw, model, module, single, sources, others, targets, which)
     target = _ids(draw, 11, targets)
     other[:, 0] = (source[:, 0] + 2) % 8 + 1  # another word for certain
     both = (source != PAD) & (other != PAD)
-    places = both & {"no": draw.uniform(*both.shape) > 2, "every": both}.get(
+    places = both & {"no": draw.uniform(*both.shape) > 2, "all": both}.get(
         which, draw.uniform(*both.shape) < 0.5
     )
     if which == "some":
@@ -527,7 +527,7 @@ def _check_patches(draw, model, module, single, sources, others, targets, which)
     expect.shape(got, (len(source), longest, 11), axes="B, T_q, target_size")
     expect.dtype(got, F64)
     real = (target != PAD).unsqueeze(2)
-    where = f"sources of {sources} tokens, the others of {others}, {which} vectors replaced"
+    where = f"sources of {sources} tokens, the others of {others}, replacing {which} vectors"
     got = _only(real, got)
     what = f"{where}: the probabilities of a letter do not sum to 1"
     expect.close(got.sum(-1, keepdim=True), real.double(), what, **NEAR)
@@ -561,7 +561,7 @@ def _patched(model, source, target, other, places):
     without={"gradients": "shares come out, without a history"},
     rests_on=(
         "as a share of the sum over all input tokens",
-        "how large the derivative of the hidden vector i by the input vector j is",
+        "the size of the derivative of hidden vector i with respect to input vector j",
         "the root of the sum of their squares",
         "(B, T, T) entry (i, j)",
     ),
@@ -606,7 +606,7 @@ def _blocks(model, x):
         "large": "ids go in",
     },
     rests_on=(
-        "The size of the derivative for each sentence, then the mean.",
+        "take the size of the derivative for each sentence, then the mean",
         "the sum of -log p over its real tokens",
         "{name of an attention: (H,)}",
         "with padding in it that must not count",

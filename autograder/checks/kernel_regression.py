@@ -633,6 +633,7 @@ def _is_judged(student, name, *examples):
     said = student(name, *examples)
     if isinstance(said, torch.Tensor) and said.shape == ():
         said = bool(said)
+    expect.true(isinstance(said, bool), "the result is not a bool", expect.describe(said), "a bool")
     if expected:
         what = f"way {name} takes no notice of any order, and is accused"
     else:

@@ -223,23 +223,25 @@ def _counted(kind, T_q, T_k, d, r):
 
 def _kind_and_weights(kind, d, weights):
     kinds = ("dot", "scaled_dot", "reduced_rank")
-    what = "as_bilinear knows three kinds"
+    what = "as_bilinear knows no such kind"
     expect.true(kind in kinds, what, expect.describe(kind), ", ".join(kinds))
     fits = type(d) is int and d >= 1
-    expect.true(fits, "d is a whole number of at least 1", expect.describe(d), "1, 2, 3, …")
-    expect.true(type(weights) is dict, "weights are a dict", expect.describe(weights), "a dict")
+    expect.true(fits, "d should be a whole number of at least 1", expect.describe(d), "1, 2, 3, …")
+    expect.true(
+        type(weights) is dict, "weights should be a dict", expect.describe(weights), "a dict"
+    )
     if kind != "reduced_rank":
         return
     missing = {"V", "U"} - weights.keys()
-    expect.true(not missing, "weights hold V and U", f"without {', '.join(sorted(missing))}")
+    expect.true(not missing, "weights should hold V and U", f"without {', '.join(sorted(missing))}")
     V, U = weights["V"], weights["U"]
     for name, matrix in (("V", V), ("U", U)):
         fits = isinstance(matrix, torch.Tensor) and matrix.dim() == 2 and matrix.numel() > 0
         fits = fits and matrix.is_floating_point()
-        what = f"{name} is a matrix of floating-point numbers"
+        what = f"{name} should be a matrix of floating-point numbers"
         expect.true(fits, what, expect.describe(matrix), "a tensor (r, d)")
         expect.finite(matrix, f"an entry of {name} is not a finite number")
-    what = "V and U have the same shape (r, d), so that queries and keys are equally long"
+    what = "V and U should have the same shape (r, d), so that queries and keys are equally long"
     shapes = f"V {tuple(V.shape)}, U {tuple(U.shape)}, d={d}"
     expect.true(V.shape == U.shape and V.shape[1] == d, what, shapes)
 
@@ -265,7 +267,7 @@ def break_as_bilinear(student, draw):
     rests_on=(
         "(parameters, multiplications), two integers",
         'Each query and each key is projected once; "bilinear" projects the queries.',
-        "A division counts like a multiplication, an addition or a tanh",
+        "A division counts as a multiplication; an addition or a tanh",
     ),
 )
 def score_costs(student, draw):

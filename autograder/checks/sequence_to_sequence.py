@@ -483,19 +483,19 @@ def _translations(draw, max_length):
 def _scored(logits, target):
     fits = isinstance(logits, torch.Tensor) and logits.dim() == 3 and logits.numel() > 0
     fits = fits and logits.is_floating_point()
-    what = "logits are a tensor of floating-point numbers, (B, T, vocab_size)"
+    what = "logits should be a tensor of floating-point numbers, (B, T, vocab_size)"
     expect.true(fits, what, expect.describe(logits), "a tensor (B, T, vocab_size)")
     expect.finite(logits, "a logit is not a finite number")
     fits = isinstance(target, torch.Tensor) and target.dtype == torch.int64
     fits = fits and target.shape == logits.shape[:2]
-    what = "targets are a tensor of whole numbers, (B, T)"
-    expect.true(fits, what, expect.describe(target), f"{tuple(logits.shape[:2])} of int64")
+    what = "target should be a tensor of whole numbers, (B, T)"
+    expect.true(fits, what, expect.describe(target), f"a tensor {tuple(logits.shape[:2])} of int64")
     inside = bool(((target >= 0) & (target < logits.shape[2])).all())
-    what = "every target is an id of the vocabulary"
+    what = "a target is no id of the vocabulary"
     expect.true(inside, what, str(target.tolist()), f"from 0 to {logits.shape[2] - 1}")
     is_token = (target != PAD).int()
     ended = bool((is_token[:, 0] == 1).all() and (is_token.diff(dim=1) <= 0).all())
-    what = "every sequence has at least one token, and padding only after its tokens"
+    what = "every sequence should have at least one token, and padding only after its tokens"
     expect.true(ended, what, str(target.tolist()), f"PAD ({PAD}) at the end of a row alone")
 
 

@@ -164,7 +164,7 @@ def _scaled(draw, scale, *shapes):
     return scaled, [gradient.to(F32) / scale for gradient in scaled]
 
 
-ON_A_GPU = "find and mend what fails on a GPU"  # what the lesson is about
+ON_A_GPU = "find and fix what fails on a GPU"  # what the lesson is about
 
 
 @check(

@@ -529,10 +529,10 @@ def _through(x, values, first, last):
 @check(
     rests_on=(
         "Write forward for both norms",
-        "that nobody sees the future is added here",
+        "the causal mask is added here",
         "queries from the stream, keys and values from memory",
         "None, or bool that broadcasts to (B, T_q, T_k): which of the source are real",
-        "what the encoder made of the source; it is not normalised",
+        "the encoder's output; it is not normalised here",
         "Each update is added to the stream",
     ),
     stages={"post-norm": 1, "pre-norm": 1, MASKS: 1, DROPOUT: 1},

@@ -20,7 +20,7 @@ COMMANDS = {  # what each says of itself in the list of all
     "status": "say how far you are: exercises, points, minutes left, and what is next",
     "collect": "collect the pieces that you have built, to train with them",
     "book": "build the course as a web page",
-    "glass": "write a page in which the shipped translator runs and shows all that it computes",
+    "glass": "write a page in which a shipped model runs and shows what it computes",
     "release": "make what students get: lessons, the library before them, no solution",
     "roster": "put the students of a class into the gradebook, from CSV",
     "due": "set or show when lessons are due",

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from autograder import ROOT
 from autograder.commands.check import path_of
-from autograder.self_study import collect
+from autograder.self_study import collect, status
 from autograder.self_study.check import NotebookError
 from autograder.self_study.collect import NOT_WRITTEN, Piece
 
@@ -37,19 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Collect; exit status 0, or 1 if a notebook could not be read."""
     collect.refuse_other(options.to)
-    found, status = [], 0
+    found, failed = [], 0
     for path in _paths(options.notebooks):
         print(f"{path.name} …", flush=True)
         try:
             found.append(collect.collect(path))
         except NotebookError as error:
             print(error, file=sys.stderr)
-            status = 1
+            failed = 1
     if found:
         anew = {one.lesson for one in found}
         every = collect.write(options.to, found)
         _print([one for one in every if one.lesson in anew], options.to)
-    return status
+    return failed
 
 
 def _paths(named: list[str]) -> list[Path]:
@@ -57,8 +57,9 @@ def _paths(named: list[str]) -> list[Path]:
     found: list[Path] = []
     for name in named or [str(ROOT / "lessons")]:
         path = Path(name if Path(name).is_dir() else path_of(name))
-        inside = sorted(path.glob("[0-9][0-9]_*/*.ipynb")) + sorted(path.glob("[0-9][0-9]_*.ipynb"))
-        found += [one for one in inside if one.parent == path or one.stem == one.parent.name]
+        counted, left = status.notebooks(path)
+        print(status.not_counted(left), end="")
+        found += counted + sorted(path.glob("[0-9][0-9]_*.ipynb"))
         found += [] if path.is_dir() else [path]
     return found
 

@@ -1,40 +1,83 @@
-"""``autograder data``: fetch the corpora that the course does not contain."""
+"""``autograder data``: fetch the corpus and the model that the course does not contain."""
 
 import argparse
 import functools
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from attention.provided.downloads.failures import DownloadError
+from attention.provided.models.bert import minilm
+from attention.provided.terminal_output import readable
 from attention.train.corpora import multi30k
-from attention.train.corpora.download import DownloadError, readable
 from autograder import CourseError
 
 DESCRIPTION = (
-    "Fetch a corpus of real sentences that is not part of the course, or list what there is. "
-    "Nothing needs this except the lessons that say so."
+    "Fetch real sentences or a published model that are not part of the course, or list what there "
+    "is. Nothing needs this except the lessons that say so."
 )
-ORIGIN = """\
+
+
+@dataclass(frozen=True)
+class Data:
+    """Something that can be fetched.
+
+    module  has its FOLDER, FILES, state(), command() and fetch()
+    files   what its files are called
+    about   what it is, in a few words
+    origin  who made it, and its terms: said before it is fetched
+    """
+
+    module: ModuleType
+    files: str
+    about: str
+    origin: str
+
+
+DATA = {
+    "multi30k": Data(
+        multi30k,
+        "texts",
+        "English and German, 8 MB",
+        """\
 Multi30k: English descriptions of photographs and their German translations (Elliott, Frank,
 Sima'an and Specia 2016), from https://github.com/multi30k/dataset.
 The texts derive from Flickr30k. They are for non-commercial research and education, and not part
-of this course: you fetch them on these terms."""
+of this course: you fetch them on these terms.""",
+    ),
+    "minilm": Data(
+        minilm,
+        "files",
+        "a BERT of six layers for sentence vectors, 91 MB",
+        """\
+all-MiniLM-L6-v2: the weights and the vocabulary of a BERT of six layers (sentence-transformers,
+Reimers and others; distilled from MiniLM, Wang and others 2020), from
+https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+Its licence is Apache-2.0. It is not part of this course.""",
+    ),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    each = ", ".join(f".cache/{name}" for name in DATA)
     folder: dict[str, Any] = {
-        "default": multi30k.FOLDER,
         "type": lambda text: Path(text).expanduser(),
         "metavar": "PATH",
-        "help": "where the texts are (default: .cache/multi30k in the course)",
+        "help": f"where the files are (default, in the course: {each})",
+    }
+    names: dict[str, Any] = {
+        "choices": list(DATA),
+        "help": "; ".join(f"{name}: {one.about}" for name, one in DATA.items()),
     }
     fetch = what.add_parser(
         "fetch",
-        help="download a corpus and verify it",
-        description="Download the texts that are not there yet, and verify the SHA-256 of each. "
+        help="download data and verify it",
+        description="Download the files that are not there yet, and verify the SHA-256 of each. "
         "Exit status 1, and a sentence, if that fails.",
     )
-    fetch.add_argument("corpus", choices=["multi30k"], help="multi30k: English and German, 8 MB")
+    fetch.add_argument("name", **names)
     fetch.add_argument(
         "--mirror",
         metavar="URL",
@@ -43,32 +86,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fetch.add_argument("--data", **folder)
     listing = what.add_parser(
         "list",
-        help="say which texts there are, and which are here and whole",
-        description="List the texts of each corpus, their sizes, and whether they are here: "
+        help="say which files there are, and which are here and whole",
+        description="List the files of each, their sizes, and whether they are here: "
         "whole, missing, altered or unreadable.",
     )
+    listing.add_argument("name", nargs="?", **names)
     listing.add_argument("--data", **folder)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     if options.action == "list":
-        _list(options.data)
+        for name in [options.name] if options.name else DATA:
+            _list(name, options.data or DATA[name].module.FOLDER)
         return 0
+    data = DATA[options.name]
+    folder = options.data or data.module.FOLDER
     say = functools.partial(print, flush=True)
-    say(f"{ORIGIN}\n")
+    say(f"{data.origin}\n")
     try:
-        multi30k.fetch(options.data, options.mirror, say=say)
+        data.module.fetch(folder, options.mirror, say=say)
     except DownloadError as error:
         raise CourseError(str(error)) from error
-    say(f"all {len(multi30k.FILES)} texts are in {options.data}")
+    say(f"all {len(data.module.FILES)} {data.files} are in {folder}")
     return 0
 
 
-def _list(folder: Path) -> None:
-    states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
-    print(f"multi30k, in {folder}:")
-    for name, found in states.items():
-        print(f"  {name:33}{readable(multi30k.FILES[name].size):>9} bytes  {found}")
+def _list(name: str, folder: Path) -> None:
+    module = DATA[name].module
+    states = {file: module.state(file, folder) for file in module.FILES}
+    print(f"{name}, in {folder}:")
+    for file, found in states.items():
+        print(f"  {file:32}{readable(module.FILES[file].size):>10} bytes  {found}")
     if set(states.values()) != {"whole"}:
-        print(f"fetch what is not whole with: {multi30k.command(folder)}")
+        print(f"fetch what is not whole with: {module.command(folder)}")

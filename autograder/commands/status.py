@@ -1,7 +1,9 @@
 """``autograder status``: how far a learner is."""
 
 import argparse
+from pathlib import Path
 
+from autograder import ROOT
 from autograder.self_study import status
 
 DESCRIPTION = (
@@ -19,4 +21,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the table; exit status 0."""
     print(status.table(status.read(options.folder)))
+    print(status.not_counted(status.notebooks(Path(options.folder or ROOT / "lessons"))[1]), end="")
     return 0

@@ -22,6 +22,7 @@ from autograder.inside.device.rehearsal import (
 )
 from autograder.inside.messages.values import Foreign, copied, plain, same
 from autograder.inside.side_effects import watched
+from autograder.inside.stand_ins import standing_in
 
 LEGIBLE = 300  # characters; a message from the sandbox is cut after 500
 LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
@@ -93,7 +94,7 @@ class LocalAnswer:
                 result = self._rehearse(given, given_kwargs)
                 return Reply(plain(landed(result)), [LEFT_BEHIND] if stayed(result) else [])
             before = torch.get_rng_state()
-            result = _guarded(lambda: self.target(*given, **given_kwargs))
+            result = _called(self.target, given, given_kwargs)
             drew = not torch.equal(before, torch.get_rng_state())
         modified = _modified(args, kwargs, given, given_kwargs) + _asking(given)
         return Reply(plain(result), modified + self._also(changed), drew)
@@ -110,8 +111,7 @@ class LocalAnswer:
         with rehearsal():
             if isinstance(target, torch.nn.Module):
                 target = _guarded(lambda: moved(target, self._at_first))
-            args, kwargs = rehearsed(args), rehearsed(kwargs)
-            return _guarded(lambda: target(*args, **kwargs))
+            return _called(target, rehearsed(args), rehearsed(kwargs))
 
     def gradients(
         self, args: Args, kwargs: Kwargs, cotangent: Cotangent, seed: Seed = None
@@ -125,7 +125,7 @@ class LocalAnswer:
         named = self._parameters()
         with torch.enable_grad(), watched(seed, self.target) as changed:
             given = list(map(_changeable, inputs))
-            result = _guarded(lambda: self.target(*given, **given_kwargs))
+            result = _called(self.target, given, given_kwargs)
             if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
                 result = result[0]
             described = plain(result)  # what only claims to be a tensor can crash PyTorch
@@ -144,7 +144,7 @@ class LocalAnswer:
         """Construct the class; return the instance as an answer of its own."""
         given, given_kwargs = copied(list(args)), copied(kwargs)
         with watched(seed) as changed:
-            made = _guarded(lambda: self.target(*given, **given_kwargs))
+            made = _called(self.target, given, given_kwargs)
         return LocalAnswer(made, changed)
 
     def parameters(self) -> Any:
@@ -189,6 +189,12 @@ def _other_names(found: set[str], wanted: set[str]) -> str:
 def _some(word: str, names: set[str]) -> str:
     first, more = ", ".join(sorted(names)[:2]), f" and {len(names) - 2} more"
     return f"{word} {first}{more * (len(names) > 2)}" if names else ""
+
+
+def _called(target: Any, args: Args, kwargs: Kwargs) -> Any:
+    """Call the answer, or build it, with what is to stand in for its parts, if anything is."""
+    with standing_in(target, args, kwargs) as (given, given_kwargs):
+        return _guarded(lambda: target(*given, **given_kwargs))
 
 
 def _guarded(action: Callable[[], T]) -> T:

@@ -58,7 +58,7 @@ class Server:
         result = self._shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
-            described = describe(error)
+            described = describe(error, source)
             self._let_go(error)
             return {"error": described}
         if result.result is None:
@@ -118,8 +118,10 @@ class Limited(io.StringIO):
         return self.getvalue() + more
 
 
-def describe(error: BaseException) -> dict[str, Any]:
+def describe(error: BaseException, source: str = "") -> dict[str, Any]:
     """A cell's exception as plain values: its name, its message, its lines in the notebook."""
+    if isinstance(error, SyntaxError) and error.msg == "incomplete input":
+        error = _in_python(source) or error  # IPython does not say which bracket stays open
     syntax = error if isinstance(error, SyntaxError) and error.lineno is not None else None
     frames = [
         f"line {frame.lineno}, in {frame.name}: {frame.line or ''}"
@@ -131,6 +133,21 @@ def describe(error: BaseException) -> dict[str, Any]:
     # A SyntaxError's own text ends in the made-up name of the cell's file.
     told = message(error if syntax is None else syntax.msg)
     return {"name": type(error).__name__, "message": told, "lines": frames[-10:]}
+
+
+def _in_python(source: str) -> SyntaxError | None:
+    """What Python itself says of a cell that does not compile."""
+    try:
+        compile(source, "<cell>", "exec")
+    except SyntaxError as error:
+        return error
+    return None
+
+
+def one_line(described: dict[str, Any]) -> str:
+    """A described exception in one line: its name, its message, and the last of its lines."""
+    where = f", {described['lines'][-1]}" if described["lines"] else ""
+    return f"{described['name']}: {described['message']}{where}".replace("\n", " ")
 
 
 def _raised(kind: str, said: str, where: str = "") -> dict[str, Any]:

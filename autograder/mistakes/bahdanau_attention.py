@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from attention.provided.models.additive_attention import attend
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
 from autograder.checking.toolbox.registry import alternative, careless, mistake
 
@@ -43,7 +44,7 @@ def reads_ahead_twice(x, lengths, forward, backward):
 
 @mistake(
     "bidirectional_annotations",
-    hint="The states of the two GRUs are added. Side by side, neither covers the other.",
+    hint="The states of the two GRUs are added. Put them side by side instead.",
 )
 def adds_the_readings(x, lengths, forward, backward):
     after = reverse_source(run_gru(reverse_source(x, lengths), **backward), lengths)
@@ -98,6 +99,15 @@ def turns_back_with_the_padding(x, lengths, forward, backward):
 def joins_along_the_steps(x, lengths, forward, backward):
     after = reverse_source(run_gru(reverse_source(x, lengths), **backward), lengths)
     return torch.cat([run_gru(x, **forward), after], 1)
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="The dict is handed over as one argument. run_gru takes its entries by name: two stars in "
+    "front of it do that.",
+)
+def hands_over_the_dict(x, lengths, forward, backward):
+    return run_gru(x, forward)
 
 
 @alternative("bidirectional_annotations")
@@ -220,6 +230,23 @@ def forgets_v(q, k, W_q, W_k, v):
 @mistake("additive_scores", hint="Keys are subtracted from queries. Additive attention adds.")
 def subtracts(q, k, W_q, W_k, v):
     return torch.tanh(_pairs(q, -k, W_q, W_k)) @ v
+
+
+@mistake(
+    "additive_scores",
+    hint="W_q is (d_attention, d_q), and a row vector meets it from the left: it has to be "
+    "transposed. So has W_k.",
+)
+def does_not_transpose(q, k, W_q, W_k, v):
+    return torch.tanh((q @ W_q)[:, :, None] + (k @ W_k)[:, None]) @ v
+
+
+@mistake(
+    "additive_scores",
+    hint="The softmax has been taken: these are weights. Scores come before it.",
+)
+def takes_the_softmax(q, k, W_q, W_k, v):
+    return (torch.tanh(_pairs(q, k, W_q, W_k)) @ v).softmax(-1)
 
 
 @alternative("additive_scores")
@@ -345,6 +372,34 @@ def writes_into_the_scores(scores, lengths):
     for row, length in enumerate(lengths.tolist()):
         scores[row, :, length:] = -torch.inf
     return scores.softmax(2)
+
+
+ONE_LENGTH_EACH = (
+    "The lengths are lined up with another axis of the scores than the batch. With two more axes "
+    "behind it, (B, 1, 1), each sequence meets its own length."
+)
+
+
+@mistake("masked_softmax", hint=ONE_LENGTH_EACH)
+def lines_lengths_up_with_the_keys(scores, lengths):
+    mask = torch.arange(scores.shape[2]) < lengths
+    return scores.masked_fill(~mask, -torch.inf).softmax(2)
+
+
+@mistake("masked_softmax", hint=ONE_LENGTH_EACH)
+def lines_lengths_up_with_the_queries(scores, lengths):
+    mask = torch.arange(scores.shape[2]) < lengths[:, None]
+    return scores.masked_fill(~mask, -torch.inf).softmax(2)
+
+
+@mistake(
+    "masked_softmax",
+    hint="The softmax runs along the queries. Each query shares its weight among the keys, along "
+    "the last axis.",
+)
+def shares_among_the_queries(scores, lengths):
+    mask = _inside(lengths, scores.shape[2])[:, None]
+    return scores.masked_fill(~mask, -torch.inf).softmax(1)
 
 
 @alternative("masked_softmax")
@@ -480,6 +535,36 @@ class SoftmaxAlongTheQueries(_Attention):
         return scores.masked_fill(~mask, -torch.inf).softmax(1).nan_to_num(0.0)
 
 
+@mistake(
+    "AdditiveAttention",
+    hint="Queries and keys have changed places on the way to the scores: the weights have a row "
+    "for each query.",
+)
+class HandsThemOverSwapped(_Attention):
+    def forward(self, q, k, values, lengths):
+        queries, keys = self.W_q(q), self.W_k(k)
+        return attend(keys, queries, self.v.weight[0], values, lengths)
+
+
+@mistake(
+    "AdditiveAttention",
+    hint="The weight of v is a matrix of one row, (1, d_attention). `attend` takes that row.",
+)
+class HandsOverTheWholeWeight(_Attention):
+    def forward(self, q, k, values, lengths):
+        return attend(self.W_q(q), self.W_k(k), self.v.weight, values, lengths)
+
+
+@mistake(
+    "AdditiveAttention",
+    hint="v is a vector of its own. It should be a linear layer like the others, to 1 feature.",
+)
+class KeepsVAsAVector(_Attention):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__(d_q, d_k, d_attention)
+        self.v = nn.Parameter(torch.zeros(d_attention))
+
+
 @alternative("AdditiveAttention")
 class QueryByQuery(_Attention):
     def forward(self, q, k, values, lengths):
@@ -541,7 +626,7 @@ def _attend(query, annotations, lengths, weights):
 
 @mistake(
     "attention_decoder_step",
-    hint="The query is the state after the step. Here the decoder looks back before it reads: the "
+    hint="The query is the state after the step. The decoder looks back before it reads: the "
     "query is the state that came in.",
     earns=("the context", "the new state and the logits"),
 )

@@ -601,7 +601,7 @@ def drops_the_rest(q, k, v, block, causal=False):
 
 @mistake(
     "flash_attention",
-    hint="lse is the sum of the exponentials. Asked for is its logarithm, which does not overflow.",
+    hint="lse is the sum of the exponentials. Return its logarithm, which does not overflow.",
     earns=(
         "the context",
         "with shorter last tiles and large scores",
@@ -615,7 +615,7 @@ def returns_the_sum(q, k, v, block, causal=False):
 
 @mistake(
     "flash_attention",
-    hint="lse is the largest score. Asked for is the logarithm of the sum of all exponentials.",
+    hint="lse is the largest score. Return the logarithm of the sum of all exponentials.",
     earns=(
         "the context",
         "with shorter last tiles and large scores",
@@ -771,7 +771,7 @@ def drops_both_rests(q, k, v, block, causal=False):
 
 @mistake(
     "flash_attention",
-    hint="The inner loop runs over the blocks of T_q. It is the keys that it goes through, and "
+    hint="The inner loop runs over the blocks of T_q. It should go through the keys, and "
     "there are T_k of them.",
 )
 def counts_keys_by_the_queries(q, k, v, block, causal=False):
@@ -1341,7 +1341,7 @@ def shares_within_the_tile(*arguments):
 
 @mistake(
     "flash_attention_backward",
-    hint="The inner loop runs over the blocks of T_q. It is the keys that it goes through, and "
+    hint="The inner loop runs over the blocks of T_q. It should go through the keys, and "
     "there are T_k of them.",
 )
 def counts_keys_by_queries(q, *rest):
@@ -1350,7 +1350,7 @@ def counts_keys_by_queries(q, *rest):
 
 @mistake(
     "flash_attention_backward",
-    hint="The outer loop runs over the blocks of T_k. It is the queries that it goes through, and "
+    hint="The outer loop runs over the blocks of T_k. It should go through the queries, and "
     "there are T_q of them.",
 )
 def counts_queries_by_keys(q, k, *rest):
@@ -1507,7 +1507,7 @@ def forgets_the_one(q, k, v):
 
 @mistake(
     "linear_attention",
-    hint="The features are relu(x). They are 0 for half of the numbers; asked for is elu(x) + 1, "
+    hint="The features are relu(x). They are 0 for half of the numbers; use elu(x) + 1, "
     "which is positive_features.",
 )
 def takes_relu(q, k, v):
@@ -1516,7 +1516,7 @@ def takes_relu(q, k, v):
 
 @mistake(
     "linear_attention",
-    hint="The features are exp(x). Asked for is elu(x) + 1, which is positive_features.",
+    hint="The features are exp(x). Use elu(x) + 1, which is positive_features.",
 )
 def takes_exp(q, k, v):
     return _linear(q, k, v, torch.exp)
@@ -1709,8 +1709,8 @@ def returns_the_old_state(q, k, v, state, normaliser):
 
 @mistake(
     "linear_attention_step",
-    hint="The state and the normaliser that came in are changed in place. Whoever handed them in "
-    "may need them again: state + …, not state += ….",
+    hint="The state and the normaliser that came in are changed in place. The caller may "
+    "need them again: state + …, not state += ….",
 )
 def writes_into_the_state(q, k, v, state, normaliser):
     context, new, total = _one_step(q, k, v, state, normaliser)

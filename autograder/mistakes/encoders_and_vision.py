@@ -134,8 +134,8 @@ def divides_by_zero_in_python(x, mask=None):
 
 
 NOT_COUNTED = (
-    "Tokens of zeros are not counted. A real token may be all zeros: what is real only the mask "
-    "says, and without a mask all tokens are."
+    "Tokens of zeros are not counted. A real token may be all zeros: only the mask says which "
+    "tokens are real, and without a mask all of them are."
 )
 
 
@@ -161,8 +161,8 @@ def squeezes_the_mean(x, mask=None):
 
 @mistake(
     "mean_pooling",
-    hint="The axis of the tokens is still there, with size 1: (B, 1, d_model). Asked for is "
-    "(B, d_model).",
+    hint="The axis of the tokens is still there, with size 1: (B, 1, d_model). The result should "
+    "be (B, d_model).",
 )
 def keeps_the_tokens_axis(x, mask=None):
     return _mean(x, mask).unsqueeze(1)
@@ -190,7 +190,7 @@ def takes_the_first_ones(x, mask=None):
 
 @mistake(
     "mean_pooling",
-    hint="One mean for all real tokens of the batch. Each sequence has its own.",
+    hint="This is one mean for all real tokens of the batch. Each sequence needs its own.",
 )
 def averages_the_batch(x, mask=None):
     mask = _everything(x) if mask is None else mask
@@ -561,7 +561,7 @@ def passes_the_query_as_it_is(x, query, mask=None):
 
 @mistake(
     "attention_pooling",
-    hint="Tokens of zeros are taken for padding. What is real only the mask says.",
+    hint="Tokens of zeros are taken for padding. Only the mask says which tokens are real.",
 )
 def hides_tokens_of_zeros(x, query, mask=None):
     real = (x != 0).any(-1)
@@ -575,7 +575,7 @@ def returns_the_context_only(x, query, mask=None):
 
 @mistake(
     "attention_pooling",
-    hint="Each weight is a sigmoid of its own score, so they do not share out 1. Take a softmax "
+    hint="Each weight is a sigmoid of its own score, so they do not sum to 1. Take a softmax "
     "over the tokens.",
 )
 def takes_sigmoids(x, query, mask=None):
@@ -596,8 +596,8 @@ def takes_the_best_only(x, query, mask=None):
 
 @mistake(
     "attention_pooling",
-    hint="The softmax runs along the first axis: the sequences share out 1 among them. The tokens "
-    "of one sequence should.",
+    hint="The softmax runs along the first axis, so the weights sum to 1 over the sequences. They "
+    "should sum to 1 over the tokens of one sequence.",
 )
 def shares_among_sequences(x, query, mask=None):
     return _sum(_weigh(x, query, mask, dim=0), x)
@@ -789,7 +789,7 @@ class UsesTheOtherQuery(_Hierarchy):
 
 @mistake(
     "HierarchicalAttention",
-    hint="The scores are divided by √d_model at neither level.",
+    hint="Neither level divides its scores by √d_model.",
 )
 class NeverScales(_Hierarchy):
     def pool(self, x, query, mask):
@@ -944,8 +944,8 @@ class SumsSentences(_Hierarchy):
 
 @mistake(
     "HierarchicalAttention",
-    hint="The word weights are multiplied by those of the sentences. Return them as they are: the "
-    "words of one sentence share out 1.",
+    hint="The word weights are multiplied by those of the sentences. Return them as they are: they "
+    "sum to 1 in each sentence.",
 )
 class MultipliesWeights(_Hierarchy):
     def forward(self, x, mask=None):
@@ -1145,8 +1145,8 @@ class ReadsTheLargest(_Classifier):
 
 @mistake(
     "EncoderClassifier",
-    hint="Index 0 is taken along the batch: what is read are all tokens of the first sequence. Of "
-    "every sequence take its first token.",
+    hint="Index 0 is taken along the batch, which gives all tokens of the first sequence. Take the "
+    "first token of every sequence.",
 )
 class ReadsTheFirstSequence(_Classifier):
     def read(self, encoded, mask):
@@ -1221,7 +1221,7 @@ class PrependsWithoutTheAxis(_Classifier):
 
 @mistake(
     "EncoderClassifier",
-    hint="`cls` and the first token have position 0 both, and the others are one place early: the "
+    hint="`cls` and the first token both have position 0, and the others are one place early: the "
     "positions of the tokens begin with 1.",
 )
 class PlacesTheWordsFromZero(_Classifier):
@@ -1252,7 +1252,7 @@ class PlacesAllButCls(_Classifier):
 
 @mistake(
     "EncoderClassifier",
-    hint="`cls` and the first token have position 1 both. That of `cls` is 0.",
+    hint="`cls` and the first token both have position 1. That of `cls` is 0.",
 )
 class PlacesClsWithTheFirst(_Classifier):
     def place(self, x):
@@ -1278,7 +1278,7 @@ class PlacesTwice(_Classifier):
 
 @mistake(
     "EncoderClassifier",
-    hint="Tokens of zeros are taken for padding. What is real only the mask says.",
+    hint="Tokens of zeros are taken for padding. Only the mask says which tokens are real.",
 )
 class HidesTokensOfZeros(_Classifier):
     def mask(self, x, mask):
@@ -1537,8 +1537,8 @@ def _cut(images, size, order=(0, 2, 4, 1, 3, 5)):
 
 @mistake(
     "mask_tokens",
-    hint="Padding is hidden, too, and the encoder is to guess it. Only a real token can be hidden: "
-    "one that is not PAD.",
+    hint="Padding is hidden, too, and the encoder has to guess it. Only a real token can be "
+    "hidden: one that is not PAD.",
 )
 def hides_padding(tokens, noise, share, mask_id):
     hidden = noise < share
@@ -1617,8 +1617,8 @@ def asks_for_padding(tokens, noise, share, mask_id):
 
 @mistake(
     "mask_tokens",
-    hint="Which tokens are hidden comes out, as truth values. Asked for are the ids to be guessed, "
-    "with IGNORED elsewhere.",
+    hint="The result says which tokens are hidden, True or False. It should hold the ids to be "
+    "guessed, with IGNORED elsewhere.",
 )
 def returns_what_is_hidden(tokens, noise, share, mask_id):
     hidden = (noise < share) & (tokens != PAD)
@@ -1663,8 +1663,8 @@ def masks_on_the_cpu(tokens, noise, share, mask_id):
 
 @mistake(
     "patchify",
-    hint="How many patches stand side by side is taken from the height. That is the width's to "
-    "say: there are height / P rows of width / P patches.",
+    hint="The number of patches side by side is taken from the height. The width decides it: there "
+    "are height / P rows of width / P patches.",
 )
 def cuts_by_the_height(images, size):
     side, found = images.shape[2] // size, []
@@ -1762,8 +1762,8 @@ def joins_the_batch(images, size):
 
 @mistake(
     "patchify",
-    hint="The patches stand on the first axis: (N, B, …). Asked for is (B, N, …), each image with "
-    "its own patches.",
+    hint="The patches stand on the first axis: (N, B, …). The result should be (B, N, …), each "
+    "image with its own patches.",
 )
 def puts_the_patches_first(images, size):
     return _cut(images, size).transpose(0, 1)
@@ -1804,7 +1804,7 @@ def reads_down_the_columns(images, size):
 
 @mistake(
     "patchify",
-    hint="The channels stand between the rows and the columns of a patch. Asked for is channel by "
+    hint="The channels stand between the rows and the columns of a patch. The order is channel by "
     "channel: C comes before both.",
 )
 def puts_the_channels_between(images, size):
@@ -1830,7 +1830,7 @@ def averages_the_channels(images, size):
 
 @mistake(
     "patchify",
-    hint="The channel is the fastest axis: each pixel's channels stand side by side. Asked for is "
+    hint="The channel is the fastest axis: each pixel's channels stand side by side. The order is "
     "channel by channel: C comes before the rows and columns of the patch.",
 )
 def puts_the_channels_last(images, size):
@@ -2045,8 +2045,8 @@ def blanks_down_the_columns(images, size):
 
 @mistake(
     "blank_each_patch",
-    hint="The copies stand on the first axis: (N, B, …). Asked for is (B, N, …): stack along "
-    "axis 1.",
+    hint="The copies stand on the first axis: (N, B, …). The result should be (B, N, …): stack "
+    "along axis 1.",
 )
 def stacks_in_front(images, size):
     return _copies(images, size, _erased, dim=0)
@@ -2075,8 +2075,8 @@ def blanks_one_channel(images, size):
 
 @mistake(
     "blank_each_patch",
-    hint="The axis of the channels is forgotten: what is blank is a range of channels and of rows, "
-    "with all columns. The images are (B, C, height, width).",
+    hint="The axis of the channels is forgotten: a range of channels and of rows is blank, with "
+    "all columns. The images are (B, C, height, width).",
 )
 def forgets_the_channels(images, size):
     def blank(copy, rows, columns):
@@ -2088,7 +2088,7 @@ def forgets_the_channels(images, size):
 
 @mistake(
     "blank_each_patch",
-    hint="Only in the first image of the batch a patch is blank. It is blank in every image.",
+    hint="A patch is blank only in the first image of the batch. It should be so in every image.",
 )
 def blanks_the_first_image(images, size):
     def first(copy, rows, columns):
@@ -2109,7 +2109,7 @@ def exchanges_height_and_width(images, size):
 
 @mistake(
     "blank_each_patch",
-    hint="What is blank ends at P in every copy. A patch that begins at `top` ends at top + P.",
+    hint="The blank part ends at P in every copy. A patch that begins at `top` ends at top + P.",
 )
 def ends_at_the_size(images, size):
     def short(copy, rows, columns):

@@ -74,7 +74,7 @@ def returns_the_rank(values, tolerance=TOLERANCE):
 
 @mistake(
     "null_space_dimension",
-    hint="The rank is taken off d. There are T weights in a row, one for each token.",
+    hint="The rank is subtracted from d. There are T weights in a row, one for each token.",
 )
 def subtracts_from_d(values, tolerance=TOLERANCE):
     return values.shape[-1] - _rank(_with_ones(values), tolerance)
@@ -82,8 +82,8 @@ def subtracts_from_d(values, tolerance=TOLERANCE):
 
 @mistake(
     "null_space_dimension",
-    hint="The rank is taken off d + 1, the columns. There are T weights in a row, one for each "
-    "token.",
+    hint="The rank is subtracted from d + 1, the columns. There are T weights in a row, one "
+    "for each token.",
 )
 def subtracts_from_the_columns(values, tolerance=TOLERANCE):
     both = _with_ones(values)
@@ -139,8 +139,8 @@ def appends_a_row(values, tolerance=TOLERANCE):
 
 @mistake(
     "null_space_dimension",
-    hint="The ones stand below the values, and the rank is taken off T + 1. They should stand "
-    "beside the values, as one feature more: dim=-1.",
+    hint="The ones stand below the values, and the rank is subtracted from T + 1. They should "
+    "stand beside the values, as one feature more: dim=-1.",
 )
 def appends_a_row_and_counts_it(values, tolerance=TOLERANCE):
     both = torch.cat([values, torch.ones_like(values[..., :1, :])], dim=-2)
@@ -221,7 +221,7 @@ def _go(weights, change, step=None):
 
 @mistake(
     "perturb_attention",
-    hint="The step is 1. How far one may go depends on which weight gets to 0 first.",
+    hint="The step is 1. How far one may go depends on which weight reaches 0 first.",
     earns=(
         "the part in the null space",
         "where nothing can change",
@@ -268,8 +268,8 @@ def adds_the_whole_direction(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="The step is how far the whole direction could go. Only its projection is walked, and "
-    "that decides which weight gets to 0 first.",
+    hint="The step is how far the whole direction could go. Only its projection is walked, "
+    "and this decides which weight reaches 0 first.",
 )
 def steps_along_the_whole_direction(weights, values, direction):
     change = _change(values, direction)
@@ -280,8 +280,8 @@ def steps_along_the_whole_direction(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="Only the mean is taken off the direction. That keeps the sum, not the output: project "
-    "the direction on the null space.",
+    hint="Only the mean is subtracted from the direction. That keeps the sum, not the output: "
+    "project the direction on the null space.",
 )
 def keeps_only_the_sum(weights, values, direction):
     return _go(weights, direction - direction.mean())
@@ -289,8 +289,8 @@ def keeps_only_the_sum(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="What is projected away is used, and what should be kept is taken off: direction - change "
-    "is the part that alters the output.",
+    hint="The wrong part of the direction is used: direction - change is the part that alters "
+    "the output. Keep the other one.",
 )
 def takes_the_other_part(weights, values, direction):
     return _go(weights, direction - _change(values, direction))
@@ -298,8 +298,8 @@ def takes_the_other_part(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="What is projected away is used, and what should be kept is taken off: direction - change "
-    "is the part that alters the output.",
+    hint="The wrong part of the direction is used: direction - change is the part that alters "
+    "the output. Keep the other one.",
 )
 def takes_the_other_part_of_a_null_space(weights, values, direction):
     if not null_space(values).shape[1]:
@@ -319,8 +319,8 @@ def steps_at_most_once(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="The weight that falls fastest limits the step. Another one that is smaller can get to 0 "
-    "before it: compare how many steps each of them takes.",
+    hint="The weight that falls fastest limits the step. Another one that is smaller can "
+    "reach 0 before it: compare how many steps each of them takes.",
 )
 def lets_the_steepest_decide(weights, values, direction):
     change = _change(values, direction)
@@ -329,8 +329,8 @@ def lets_the_steepest_decide(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="The smallest weight that falls limits the step. A larger one that falls faster can get "
-    "to 0 before it: compare how many steps each of them takes.",
+    hint="The smallest weight that falls limits the step. A larger one that falls faster can "
+    "reach 0 before it: compare how many steps each of them takes.",
 )
 def lets_the_smallest_decide(weights, values, direction):
     change = _change(values, direction)
@@ -366,8 +366,8 @@ def passes_over_slow_ones(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="The largest of the steps is taken. At the smallest the first weight gets to 0; beyond it "
-    "that one is negative.",
+    hint="The largest of the steps is taken. At the smallest the first weight reaches 0; "
+    "beyond it that one is negative.",
     earns=(
         "the part in the null space",
         "where nothing can change",
@@ -383,8 +383,8 @@ def takes_the_largest_step(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="The steps of the weights that rise are counted, too: they are negative, and the smallest "
-    "leads the other way. Only a weight that falls can get to 0.",
+    hint="The steps of the weights that rise are counted, too: they are negative, and the "
+    "smallest leads the other way. Only a weight that falls can reach 0.",
 )
 def counts_those_that_rise(weights, values, direction):
     change = _change(values, direction)
@@ -395,8 +395,8 @@ def counts_those_that_rise(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="The size of each change decides, whichever way it goes. A weight that rises never gets "
-    "to 0: only those that fall limit the step.",
+    hint="The size of each change decides, whichever way it goes. A weight that rises never "
+    "reaches 0: only those that fall limit the step.",
 )
 def ignores_the_sign(weights, values, direction):
     change = _change(values, direction)
@@ -475,7 +475,7 @@ def clamps_and_divides(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="It goes half of the way. Asked for is the largest step at which no weight is negative.",
+    hint="It goes half of the way. Take the largest step at which no weight is negative.",
     earns=(
         "the part in the null space",
         "where nothing can change",
@@ -488,7 +488,7 @@ def goes_half_way(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="It goes the other way: the change is taken off the weights.",
+    hint="It goes the other way: the change is subtracted from the weights.",
 )
 def goes_the_other_way(weights, values, direction):
     return _go(weights, -_change(values, direction))
@@ -506,7 +506,7 @@ def forgets_to_come_back(weights, values, direction):
 
 @mistake(
     "perturb_attention",
-    hint="This is the change alone. Asked for are the new weights: weights + step · change.",
+    hint="This is the change alone. Return the new weights: weights + step · change.",
 )
 def returns_the_change(weights, values, direction):
     change = _change(values, direction)
@@ -749,8 +749,8 @@ def compares_dot_products(hidden, inputs, mask, cosine=True):
 
 @mistake(
     "token_identifiability",
-    hint="The hidden vector that is nearest to each input is looked for. It is the other way "
-    "round: for each hidden vector, the nearest input.",
+    hint="The hidden vector that is nearest to each input is looked for. It should be the "
+    "other way round: for each hidden vector, the nearest input.",
 )
 def asks_the_other_way(hidden, inputs, mask, cosine=True):
     return _identified(inputs, hidden, mask, cosine)
@@ -793,7 +793,8 @@ def hides_the_real_ones(hidden, inputs, mask, cosine=True):
 
 @mistake(
     "token_identifiability",
-    hint="The index of the nearest input comes out. Asked for is whether it is the own one.",
+    hint="The index of the nearest input comes out. The question is whether it is that of the "
+    "token itself.",
 )
 def returns_the_index(hidden, inputs, mask, cosine=True):
     far = _distances(hidden, inputs, cosine).masked_fill(~mask.unsqueeze(1), torch.inf)
@@ -802,7 +803,7 @@ def returns_the_index(hidden, inputs, mask, cosine=True):
 
 @mistake(
     "token_identifiability",
-    hint="A share comes out. Asked for is True or False for every token.",
+    hint="A share comes out. Return True or False for every token.",
 )
 def returns_a_share(hidden, inputs, mask, cosine=True):
     return _identified(hidden, inputs, mask, cosine).double().sum() / mask.sum()
@@ -906,7 +907,7 @@ class TurnsTheSign(_Leaving):
 
 @mistake(
     "LeaveOneOut",
-    hint="Probabilities are compared. Asked for are differences of log-probabilities.",
+    hint="Probabilities are compared. Return differences of log-probabilities.",
 )
 class ComparesProbabilities(_Leaving):
     def compare(self, whole, without):
@@ -950,8 +951,8 @@ class ShowsThePadding(_Leaving):
 
 @mistake(
     "LeaveOneOut",
-    hint="What is returned is log p without the token. Asked for is how much is lost: the "
-    "difference from log p with all tokens.",
+    hint="This is log p without the token. Return how much is lost: the difference from log p "
+    "with all tokens.",
 )
 class ForgetsTheWhole(_Leaving):
     def compare(self, whole, without):
@@ -1043,7 +1044,7 @@ class ForgetsTheLast(_Leaving):
 
 @mistake(
     "LeaveOneOut",
-    hint="The effects on all target tokens are added up. Asked for is one number for each.",
+    hint="The effects on all target tokens are added up. Return one number for each.",
 )
 class AddsTheTargets(_Leaving):
     def join(self, losses):
@@ -1246,7 +1247,7 @@ class ForgetsToShift(_Patching):
 
 @mistake(
     "ActivationPatching",
-    hint="Scores come out. Asked for are probabilities: softmax over the vocabulary.",
+    hint="Scores come out. Return probabilities: softmax over the vocabulary.",
 )
 class ReturnsScores(_Patching):
     def finish(self, logits):
@@ -1255,7 +1256,7 @@ class ReturnsScores(_Patching):
 
 @mistake(
     "ActivationPatching",
-    hint="Log-probabilities come out. Asked for are probabilities.",
+    hint="Log-probabilities come out. Return probabilities.",
 )
 class ReturnsLogProbabilities(_Patching):
     def finish(self, logits):
@@ -1274,7 +1275,7 @@ class SharesAmongPlaces(_Patching):
 
 @mistake(
     "ActivationPatching",
-    hint="Only the true letter's probability comes out. Asked for is that of every token of the "
+    hint="Only the true letter's probability comes out. Return that of every token of the "
     "vocabulary.",
 )
 class ReturnsTheTrueLetters(_Patching):
@@ -1373,7 +1374,7 @@ class _Attribution(_Encoded):
 
 @mistake(
     "HiddenTokenAttribution",
-    hint="The sizes are not divided by their sum. Asked for are shares: each row sums to 1.",
+    hint="The sizes are not divided by their sum. Return shares: each row sums to 1.",
 )
 class KeepsTheSizes(_Attribution):
     def share(self, sizes):
@@ -1498,8 +1499,8 @@ class LetsGradientsAddUp(_Attribution):
 
 @mistake(
     "HiddenTokenAttribution",
-    hint="The length of the hidden vector is differentiated, one number. Asked for are the "
-    "derivatives of all its features: of a vector that turns, the length stays.",
+    hint="The length of the hidden vector is differentiated, one number. Differentiate all "
+    "its features: a vector that turns keeps its length.",
 )
 class DifferentiatesTheLength(_Attribution):
     def forward(self, x):
@@ -1675,7 +1676,7 @@ class SquaresThem(_Importance):
 
 @mistake(
     "HeadImportance",
-    hint="The derivatives of all sentences come out, (B, H). Asked for is their mean, (H,).",
+    hint="The derivatives of all sentences come out, (B, H). Return their mean, (H,).",
 )
 class KeepsTheSentences(_Importance):
     def mean(self, gradient):
@@ -1703,7 +1704,7 @@ class DividesTwice(_Importance):
 
 @mistake(
     "HeadImportance",
-    hint="The root of the mean of the squares comes out. Asked for is the mean of the sizes.",
+    hint="The root of the mean of the squares comes out. Return the mean of the sizes.",
 )
 class TakesTheRootOfTheMeanSquare(_Importance):
     def mean(self, gradient):
@@ -1763,8 +1764,8 @@ class _Silenced(_Importance):
 
 
 SILENCED = (
-    "Heads are silenced, and the loss is asked again. Asked for is the derivative where all gates "
-    "are 1: one backward pass for all heads."
+    "Heads are silenced, and the loss is asked again. Return the derivative where all gates are 1: "
+    "one backward pass for all heads."
 )
 
 
@@ -1843,7 +1844,7 @@ class SharesTheGates(_Importance):
 
 @mistake(
     "HeadImportance",
-    hint="A list comes out. Asked for is a dict with the names of the attentions.",
+    hint="A list comes out. Return a dict with the names of the attentions.",
 )
 class ReturnsAList(_Importance):
     def forward(self, source, target):

@@ -35,7 +35,7 @@ def prefers_the_farthest(query, keys, values, temperature):
 
 @mistake(
     "soft_lookup",
-    hint="The distance is not squared: a square root (norm, cdist) too many.",
+    hint="The distance is not squared: norm and cdist take a square root that is not asked for.",
 )
 def does_not_square(query, keys, values, temperature):
     return _mix(-(keys - query).norm(dim=1) / _positive(temperature), values)
@@ -85,6 +85,35 @@ def looks_up_hard(query, keys, values, temperature):
 def underflows(query, keys, values, temperature):
     similarity = torch.exp(-(keys - query).square().sum(1) / _positive(temperature))
     return similarity @ values / similarity.sum()
+
+
+@mistake(
+    "soft_lookup",
+    hint="The squared differences are added up over the keys: one sum for each feature. A key's "
+    "score is the sum over its own features.",
+)
+def adds_up_over_the_keys(query, keys, values, temperature):
+    return _mix(-(keys - query).square().sum(0) / _positive(temperature), values)
+
+
+@mistake(
+    "soft_lookup",
+    hint="The softmax runs over an axis of length 1, where every weight is 1: this is the sum of "
+    "all values. Which axis holds the keys?",
+)
+def shares_among_one(query, keys, values, temperature):
+    scores = -(keys - query).square().sum(1, keepdim=True) / _positive(temperature)
+    return (torch.softmax(scores, 1) * values).sum(0)
+
+
+@mistake(
+    "soft_lookup",
+    hint="The weighted values are averaged over the keys, which divides once more: the weights sum "
+    "to 1 already. Add up.",
+)
+def averages_the_weighted_values(query, keys, values, temperature):
+    weights = torch.softmax(-(keys - query).square().sum(1) / _positive(temperature), 0)
+    return (weights[:, None] * values).mean(0)
 
 
 @alternative("soft_lookup")
@@ -152,6 +181,15 @@ def compares_in_step_from_the_keys(x, x_train):
     return (x_train - x).abs()
 
 
+@mistake(
+    "distances",
+    hint="Every query gets one number, the sum of its distances. One distance for each key is "
+    "asked for.",
+)
+def adds_up_over_the_keys_of_a_query(x, x_train):
+    return _gaps(x, x_train).abs().sum(1)
+
+
 @alternative("distances")
 def with_cdist(x, x_train):
     return torch.cdist(x.unsqueeze(-1), x_train.unsqueeze(-1), p=1)
@@ -217,8 +255,8 @@ def follows_the_farthest(x, x_train, y_train, bandwidth):
 
 @mistake(
     "nadaraya_watson",
-    hint="The kernel values are added up as they are. They are no weights yet: per query they "
-    "must sum to 1.",
+    hint="The kernel values are added up as they are. They are not weights yet: those of "
+    "a query must sum to 1.",
 )
 def does_not_normalise(x, x_train, y_train, bandwidth):
     return torch.exp(-(_gaps(x, x_train) ** 2) / (2 * bandwidth**2)) @ y_train
@@ -252,6 +290,16 @@ def divides_by_the_sum(x, x_train, y_train, bandwidth):
     u = (x.unsqueeze(1) - x_train) / bandwidth
     similar = torch.exp(-0.5 * u * u)
     return (similar * y_train).sum(1) / similar.sum(1)
+
+
+@mistake(
+    "nadaraya_watson",
+    hint="The weighted values are averaged over the keys, which divides once more: the weights sum "
+    "to 1 already. Add up.",
+)
+def averages_the_weighted_values_of_a_query(x, x_train, y_train, bandwidth):
+    weights = torch.softmax(-(_gaps(x, x_train) ** 2) / (2 * bandwidth**2), 1)
+    return (weights * y_train).mean(1)
 
 
 @alternative("nadaraya_watson")
@@ -379,6 +427,22 @@ def takes_any_name(u, kernel):
     return _kernel(u, kernel if kernel in ("gaussian", "boxcar", "epanechnikov") else "constant")
 
 
+@mistake(
+    "kernel_values",
+    hint="The Epanechnikov kernel is (1 - u)² here. It is 1 - u²: the square belongs to u alone.",
+)
+def epanechnikov_as_a_square(u, kernel):
+    return _kernel(u, kernel, epanechnikov=lambda u: (1 - u) ** 2 * (u.abs() <= 1))
+
+
+@mistake(
+    "kernel_values",
+    hint="The boxcar is right, but made of whole numbers. The similarities should have u's dtype.",
+)
+def boxcar_of_whole_numbers(u, kernel):
+    return _kernel(u, kernel, boxcar=lambda u: (u.abs() <= 1).int())
+
+
 @alternative("kernel_values")
 def from_a_table(u, kernel):
     return _kernel(u, kernel)
@@ -494,6 +558,41 @@ def takes_faint_for_none(similarity):
 def fills_in_place(similarity):
     similarity[similarity.sum(dim=1) == 0] = 1.0
     return divides_by_zero(similarity)
+
+
+@mistake(
+    "attention_weights",
+    hint="Each row is divided by its mean, so it sums to the number of keys. Divide by the sum.",
+)
+def divides_by_the_mean(similarity):
+    return _fallback(similarity / similarity.mean(1, keepdim=True), similarity)
+
+
+@mistake(
+    "attention_weights",
+    hint="The empty row holds 1 / T_q. It is shared among the keys: 1 / T_k.",
+)
+def shares_among_the_queries(similarity):
+    empty = similarity.sum(1, keepdim=True) == 0
+    return torch.where(empty, 1 / similarity.shape[0], divides_by_zero(similarity))
+
+
+@mistake(
+    "attention_weights",
+    hint="The empty row holds ones, which do not sum to 1. Put the ones in before you divide.",
+)
+def fills_after_dividing(similarity):
+    empty = similarity.sum(1, keepdim=True) == 0
+    return torch.where(empty, 1.0, divides_by_zero(similarity))
+
+
+@mistake(
+    "attention_weights",
+    hint="A bound below the sum only avoids 0 / 0: the empty row stays empty, and faint rows no "
+    "longer sum to 1.",
+)
+def bounds_the_sum_from_below(similarity):
+    return similarity / similarity.sum(1, keepdim=True).clamp(min=1e-8)
 
 
 @alternative("attention_weights")
@@ -627,6 +726,37 @@ def _squared_errors(x_train, y_train, bandwidth):
         rest = [j for j in range(len(x_train)) if j != i]
         scores = -((x_train[i] - x_train[rest]) ** 2) / (2 * bandwidth**2)
         yield (_mix(scores, y_train[rest]) - y_train[i]) ** 2
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="The mask is the wrong way round: each example is predicted by itself alone.",
+)
+def leaves_only_itself(x_train, y_train, bandwidth):
+    scores = -(_gaps(x_train, x_train) ** 2) / (2 * bandwidth**2)
+    others = ~torch.eye(len(x_train), dtype=torch.bool)
+    return (_mix(scores.masked_fill(others, -math.inf), y_train) - y_train).square().mean()
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="The errors are averaged before they are squared, so that they cancel. Square them first.",
+)
+def squares_the_mean_error(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth, error=lambda error: error).mean().square()
+
+
+@mistake("leave_one_out_loss", hint="The 2 under the fraction of the Gaussian is missing.")
+def leaves_out_the_half(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth / math.sqrt(2)).mean()
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="One squared error for each example is returned. Their mean is asked for.",
+)
+def returns_every_error(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth)
 
 
 @alternative("leave_one_out_loss")
@@ -771,6 +901,44 @@ class LeavesOutTheHalf(_Regression):
         return _mix(-((_gaps(x, x_train) / self.bandwidth()) ** 2), y_train)
 
 
+@mistake(
+    "LearnedBandwidth",
+    hint="The parameter is a local variable of __init__, gone when it ends. It belongs to the "
+    "module: self.log_bandwidth.",
+)
+class KeepsItLocal(_Regression):
+    def __init__(self, bandwidth):
+        super().__init__(bandwidth)
+        del self.log_bandwidth
+
+
+@mistake(
+    "LearnedBandwidth", hint="The parameter holds the logarithm to base 10. exp undoes math.log."
+)
+class TakesTheLogToBaseTen(_Regression):
+    def initial(self, bandwidth):
+        return torch.tensor(math.log10(bandwidth))
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="The differences are multiplied by the bandwidth. A wide kernel makes distances small: "
+    "divide.",
+)
+class MultipliesByTheBandwidth(_Regression):
+    def forward(self, x, x_train, y_train):
+        return _mix(-((_gaps(x, x_train) * self.bandwidth()) ** 2) / 2, y_train)
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="The softmax runs over the queries. Each query shares out its attention among the keys.",
+)
+class NormalisesOverQueries(_Regression):
+    def forward(self, x, x_train, y_train):
+        return torch.softmax(-((_gaps(x, x_train) / self.bandwidth()) ** 2) / 2, 0) @ y_train
+
+
 @alternative("LearnedBandwidth")
 class InFloat64(_Regression):
     def initial(self, bandwidth):
@@ -810,8 +978,8 @@ def _agree(name, x, x_train, y_train, queries, examples):
 
 @mistake(
     "ignores_order",
-    hint="The values do not move with their keys. An example is a key with its value: one order "
-    "for both.",
+    hint="Every way is accused, even where all queries are the same number. Does every example "
+    "come in the new order, all T_k of them, each key with its value?",
 )
 def leaves_the_values(name, x, x_train, y_train):
     queries, examples = _orders(x, x_train)

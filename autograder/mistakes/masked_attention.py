@@ -39,8 +39,8 @@ def one_key_too_many(lengths, T):
 
 @mistake(
     "padding_mask",
-    hint="The axis of the queries is missing. (B, T) would be lined up with (T_q, T_k), and B is "
-    "no number of queries.",
+    hint="The axis of the queries is missing. (B, T) would be lined up with (T_q, T_k), as if B "
+    "were the number of queries.",
 )
 def forgets_the_query_axis(lengths, T):
     return _real(lengths, T)
@@ -135,7 +135,7 @@ def causal_in_numbers(T, device=None):
 
 @mistake(
     "causal_mask",
-    hint="This is what is added to the scores, 0 and -inf. The mask itself is bool.",
+    hint="0 and -inf are what one could add to the scores. The mask itself is bool.",
 )
 def ready_to_be_added(T, device=None):
     return torch.full((T, T), -math.inf).triu(1)
@@ -313,15 +313,15 @@ def empties_the_list(T, window, global_positions, device=None):
 
 
 def _bigbird(
-    n_blocks, block_size, n_random, seed, window=1, ends=(0, -1), rows=True, one_row=False,
-    largest=True, exclude=True, generator=None,
+    n_blocks, block_size, n_random, seed, window=1, ends=(0, -1), rows=True, columns=True,
+    one_row=False, largest=True, exclude=True, generator=None,
 ):  # fmt: skip
     generator = generator or torch.Generator().manual_seed(seed)
     lottery = torch.rand(n_blocks, n_blocks, generator=generator)
     sees = _band(n_blocks, window)
     for end in ends:
         sees[end] |= rows
-        sees[:, end] = True
+        sees[:, end] |= columns
     if one_row:
         lottery = lottery[:1].expand(n_blocks, -1)
     if exclude:
@@ -416,6 +416,15 @@ def tiles_the_pattern(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, 1, n_random, seed).repeat(block_size, block_size)
 
 
+@mistake(
+    "bigbird_mask",
+    hint="Global in one direction only: the first and the last block see all, but are not seen by "
+    "all.",
+)
+def bigbird_global_only_as_queries(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, block_size, n_random, seed, columns=False)
+
+
 @alternative("bigbird_mask")
 def block_after_block(n_blocks, block_size, n_random, seed):
     lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed))
@@ -450,14 +459,14 @@ def seeds_to_be_sure(n_blocks, block_size, n_random, seed):
 
 @mistake(
     "combine_masks",
-    hint="It is enough that one mask allows a key. All of them should: and, not or.",
+    hint="Here it is enough if one mask allows a key. All masks must allow it: and, not or.",
 )
 def one_is_enough(*masks):
     masks = [mask for mask in masks if mask is not None]
     return torch.stack(torch.broadcast_tensors(*masks)).any(0) if masks else None
 
 
-@mistake("combine_masks", hint="None means no restriction. It cannot be combined: pass over it.")
+@mistake("combine_masks", hint="None means no restriction. It cannot be combined: skip it.")
 def stumbles_over_none(*masks):
     combined = masks[0] if masks else None
     for mask in masks[1:]:
@@ -498,6 +507,17 @@ def multiplies_numbers(*masks):
         if mask is not None:
             product = mask.int() if product is None else product * mask
     return product
+
+
+@mistake(
+    "combine_masks",
+    hint="Only the last mask counts: each one takes the place of those before. Join them.",
+)
+def keeps_the_last(*masks):
+    combined = None
+    for mask in masks:
+        combined = combined if mask is None else mask
+    return combined
 
 
 @alternative("combine_masks")
@@ -638,7 +658,7 @@ def fills_with_minus_hundred(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "masked_attention",
-    hint="The mask is multiplied after the softmax: what is left of a row no longer sums to 1.",
+    hint="The mask is applied after the softmax, so the rows no longer sum to 1.",
 )
 def masks_after_softmax(q, k, v, mask=None, return_weights=False):
     context, weights = _attend(q, k, v, None, True)
@@ -661,7 +681,7 @@ def softmax_down_the_queries(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "masked_attention",
-    hint="The scores are divided by √d_k twice. Those that are given have been scaled already.",
+    hint="The scores are divided by √d_k twice. The given scores are scaled already.",
     earns=("with a query that sees nothing", "its gradients"),
 )
 def scales_twice(q, k, v, mask=None, return_weights=False):
@@ -704,6 +724,25 @@ def _treated_apart(q, k, v, mask, return_weights):
 def gives_up_the_mask(q, k, v, mask=None, return_weights=False):
     usable = mask is not None and bool(mask.any(-1).all())
     return _attend(q, k, v, mask if usable else None, return_weights)
+
+
+@mistake(
+    "masked_attention",
+    hint="The softmax runs over the queries: columns sum to 1. Each query shares out its own 1.",
+)
+def softmax_down_the_queries_and_keeps_empty_rows(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is None:
+        weights = torch.softmax(scores, -2)
+    else:
+        hidden = ~mask & mask.any(-1, keepdim=True)
+        weights = torch.softmax(scores.masked_fill(hidden, -math.inf), -2).masked_fill(~mask, 0.0)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@mistake("masked_attention", hint="The mask is read the wrong way round. True means: may attend.")
+def reads_the_mask_inverted_and_keeps_empty_rows(q, k, v, mask=None, return_weights=False):
+    return _treated_apart(q, k, v, None if mask is None else ~mask, return_weights)
 
 
 @alternative("masked_attention")
@@ -803,8 +842,8 @@ def stops_before_t(name, x, t):
 
 @mistake(
     "leaks",
-    hint="Where the future is 0, your change leaves it at 0, and nothing can be noticed. Make sure "
-    "that it becomes another.",
+    hint="Where the future is 0, your change leaves it at 0, and no leak can show. Make sure that "
+    "the future really changes.",
     earns=("where a leak shows at t", "where it shows only before t"),
 )
 def silences_the_future(name, x, t):
@@ -845,6 +884,17 @@ def overwrites_the_input(name, x, t):
     before = suspect(name, x)[: t + 1]
     x[t + 1 :] += 1 + torch.arange(x.shape[1])
     return not torch.allclose(before, suspect(name, x)[: t + 1])
+
+
+@mistake(
+    "leaks",
+    hint="Position t itself is changed as well, so its output changes in every layer. The future "
+    "begins at t + 1.",
+)
+def changes_position_t(name, x, t):
+    other = x.clone()
+    other[t:] += 1 + torch.arange(x.shape[1])
+    return not torch.allclose(suspect(name, x)[: t + 1], suspect(name, other)[: t + 1])
 
 
 @alternative("leaks")
@@ -985,6 +1035,15 @@ def attends_to_the_padding(q, k, v, window):
     return sum(weights[..., c, None] * v[..., c : c + T, :] for c in width)
 
 
+@mistake(
+    "sliding_window_attention",
+    hint="There are 2 · window columns. A position sees `window` neighbours on each side and "
+    "itself: one more.",
+)
+def forgets_the_last_column(q, k, v, window):
+    return _slide(q, k, v, window, low=-window, reach=window - 1)
+
+
 @alternative("sliding_window_attention")
 def picks_the_neighbours(q, k, v, window):
     return _slide(q, k, v, window)
@@ -1098,8 +1157,8 @@ def at_the_last_position():
 
 @mistake(
     "break_leaks",
-    hint="The future of this x holds other numbers than 0, so silencing it is a change. When is "
-    "it none?",
+    hint="The future of this x is not 0, so setting it to 0 changes something. For which x does "
+    "it change nothing?",
     where=lambda name, x, t: bool((x[t + 1 :] != 0).all()),
 )
 def with_an_ordinary_sequence():

@@ -110,8 +110,8 @@ def makes_pieces_of_n_heads(x, n_heads):
 
 @mistake(
     "split_heads",
-    hint="The sizes are not looked at first: d_model // n_heads drops what is left over, and the "
-    "error comes from deep inside. Raise a ValueError if n_heads does not divide d_model.",
+    hint="The sizes are not tested first: d_model // n_heads drops the remainder, and the error "
+    "comes from deep inside. Raise a ValueError if n_heads does not divide d_model.",
 )
 def cuts_whatever_comes(x, n_heads):
     B, T, d_model = x.shape
@@ -220,6 +220,21 @@ def joins_positions_and_features(x):
 def views_after_the_transpose(x):
     B, H, T, d_head = x.shape
     return x.transpose(1, 2).view(B, T, H * d_head)
+
+
+@mistake(
+    "merge_heads",
+    hint="Positions and features are exchanged. It is the heads and the positions that change "
+    "places, so that heads and features stand side by side.",
+)
+def exchanges_positions_and_features(x):
+    B, H, T, d_head = x.shape
+    return x.transpose(2, 3).reshape(B, T, H * d_head)
+
+
+@mistake("merge_heads", hint="The heads are added up. They should stand side by side.")
+def adds_up_the_heads(x):
+    return x.sum(1)
 
 
 @alternative("merge_heads")
@@ -520,8 +535,8 @@ class GatesOneBatchOnly(_Heads):
 
 @mistake(
     "MultiHeadAttention",
-    hint="The gates change a head's scores, and so where it looks: with a gate of 0 all of them "
-    "are equal, and the head still speaks. It is what a head has found that is multiplied.",
+    hint="The gates multiply a head's scores, and so change where it looks: with a gate of 0 it "
+    "looks everywhere evenly, and still adds its update. Multiply what the head has found.",
 )
 class GatesTheQueries(_Heads):
     def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
@@ -534,7 +549,7 @@ class GatesTheQueries(_Heads):
 
 @mistake(
     "MultiHeadAttention",
-    hint="return_weights is not looked at: only the output comes back.",
+    hint="return_weights has no effect: only the output comes back.",
     earns=(
         "without a mask",
         "with a mask",
@@ -548,7 +563,7 @@ class NeverReturnsWeights(_Heads):
 
 @mistake(
     "MultiHeadAttention",
-    hint="The weights come back also if nobody asked for them. Look at return_weights.",
+    hint="The weights come back even where return_weights is False.",
 )
 class AlwaysReturnsWeights(_Heads):
     def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
@@ -621,8 +636,8 @@ class NeverScales(_Heads):
 
 @mistake(
     "MultiHeadAttention",
-    hint="A query that may attend to nothing gets NaN. Its weights should be 0: `attend` sees to "
-    "that.",
+    hint="A query that may attend to nothing gets NaN. Its weights should be 0: `attend` takes "
+    "care of that.",
     earns=(
         "without a mask",
         "with head_mask",
@@ -903,7 +918,7 @@ class HasOneHeadWithAnAxis(_Given):
 class ForgetsTheOutputBias(_Heads):
     def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
         super().__init__(d_model, n_heads, dropout, fused)
-        self.W_o = nn.Linear(d_model, d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, False)
 
 
 @mistake("MultiHeadAttention", hint="W_q, W_k and W_v have no bias. All four layers have one.")
@@ -1096,7 +1111,7 @@ def forgets_the_total(matrix):
 
 @mistake(
     "captured_variance",
-    hint="The sums are divided by the smallest of the squares. A share is one of the sum of all.",
+    hint="The sums are divided by the smallest square. Divide them by the sum of all squares.",
 )
 def divides_by_the_weakest(matrix):
     return _energy(matrix).cumsum(-1) / _energy(matrix)[..., -1:]
@@ -1105,7 +1120,7 @@ def divides_by_the_weakest(matrix):
 @mistake(
     "captured_variance",
     hint="The sums are divided by the squares at [-1]: for one matrix that is its smallest square, "
-    "for several it is all squares of the last matrix. A share is one of the sum of all squares.",
+    "for several it is all squares of the last matrix. Divide by the sum of all squares.",
 )
 def divides_by_the_last_squares(matrix):
     return _energy(matrix).cumsum(-1) / _energy(matrix)[-1]
@@ -1123,8 +1138,8 @@ def divides_by_the_last_sums(matrix):
 
 @mistake(
     "captured_variance",
-    hint="With several matrices the totals have lost an axis, and meet the wrong one of the sums. "
-    "Keep it, so that every matrix is divided by its own.",
+    hint="With several matrices the totals have lost an axis, and are lined up with the wrong axis "
+    "of the sums. Keep it, so that every matrix is divided by its own total.",
 )
 def loses_the_axis_of_the_totals(matrix):
     return _energy(matrix).cumsum(-1) / _energy(matrix).sum(-1)
@@ -1157,6 +1172,22 @@ def cumulates_over_the_matrices(matrix):
 )
 def cumulates_along_the_first_axis(matrix):
     return _energy(matrix).cumsum(0) / _energy(matrix).sum()
+
+
+@mistake("captured_variance", hint="These are percentages. A share is a number from 0 to 1.")
+def gives_percentages(matrix):
+    energy = torch.linalg.svdvals(matrix) ** 2
+    return 100 * energy.cumsum(-1) / energy.sum(-1, keepdim=True)
+
+
+@mistake(
+    "captured_variance",
+    hint="The squares are divided by the largest. Add them up as you go, and divide by their "
+    "total.",
+)
+def divides_by_the_strongest(matrix):
+    energy = torch.linalg.svdvals(matrix) ** 2
+    return energy / energy.amax(-1, keepdim=True)
 
 
 @alternative("captured_variance")
@@ -1239,7 +1270,7 @@ def repeats_by_the_number_of_keys(x, n_heads):
 
 @mistake(
     "share_heads",
-    hint="The sizes are not looked at first: n_heads // H_kv rounds down, and too few heads come "
+    hint="The sizes are not tested first: n_heads // H_kv rounds down, and too few heads come "
     "back. Raise a ValueError if H_kv does not divide n_heads.",
 )
 def shares_whatever_comes(x, n_heads):
@@ -1382,7 +1413,7 @@ EQUIVALENT = {
 
 @mistake(
     "break_share_heads",
-    hint="There is one head of keys for all: it is repeated, in whichever order.",
+    hint="There is only one head of keys, so the order of the copies does not matter.",
     where=lambda x, n_heads: x.shape[1] == 1,
 )
 def with_one_head_of_keys():
@@ -1400,7 +1431,7 @@ def with_as_many_heads_of_keys():
 
 @mistake(
     "break_share_heads",
-    hint="n_heads is no multiple of the heads of keys: both refuse it.",
+    hint="n_heads is not a multiple of the number of heads of keys: both functions refuse it.",
     where=lambda x, n_heads: n_heads % x.shape[1] != 0,
 )
 def with_uneven_groups():
@@ -1409,7 +1440,7 @@ def with_uneven_groups():
 
 @mistake(
     "break_share_heads",
-    hint="All heads of x hold the same numbers, so nobody can say which one was repeated.",
+    hint="All heads of x hold the same numbers, so nobody can tell which one was repeated.",
     where=lambda x, n_heads: bool((x == x[:, :1]).all()),
 )
 def with_equal_heads():

@@ -171,6 +171,34 @@ def softmax_along_the_first_axis(scores):
     return torch.linalg.matrix_norm(torch.diag_embed(p) - p[..., :, None] * p[..., None, :])
 
 
+@mistake(
+    "softmax_gradient_norm",
+    hint="The product of the weights with their transpose adds up over rows of scores. The outer "
+    "product of each row with itself is (..., T_k, T_k).",
+)
+def multiplies_the_rows(scores):
+    p = torch.softmax(scores, -1)
+    return torch.linalg.matrix_norm(torch.diag_embed(p) - p @ p.mT)
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="torch.diag takes the diagonal out of a matrix. torch.diag_embed makes a matrix of each "
+    "row.",
+)
+def takes_the_diagonal_out(scores):
+    p = torch.softmax(scores, -1)
+    return torch.linalg.matrix_norm(torch.diag(p) - p[..., :, None] * p[..., None, :])
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="The squares are averaged. The Frobenius norm is the root of their sum.",
+)
+def averages_the_squares(scores):
+    return _jacobian(scores).square().mean((-2, -1)).sqrt()
+
+
 @alternative("softmax_gradient_norm")
 def in_closed_form(scores):
     p = torch.softmax(scores, -1)
@@ -355,6 +383,18 @@ def returns_weights_first(q, k, v, mask=None, return_weights=False):
     return result[::-1] if return_weights else result
 
 
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The second result is made of scores. The weights come behind the softmax.",
+)
+def returns_the_scores(q, k, v, mask=None, return_weights=False):
+    scores = torch.einsum("...qd,...kd->...qk", q, k) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    context = torch.softmax(scores, -1) @ v
+    return (context, scores) if return_weights else context
+
+
 @alternative("scaled_dot_product_attention")
 def scales_the_queries(q, k, v, mask=None, return_weights=False):
     scores = torch.matmul(q / q.shape[-1] ** 0.5, k.mT)
@@ -509,6 +549,26 @@ class FillsWithMinusThirty(_SelfHead):
         return _attention(q, k, v, mask, False, fill=-30.0)
 
 
+@mistake(
+    "SelfAttentionHead",
+    hint="The sizes have changed places: nn.Linear takes the length that comes in first, then the "
+    "one that goes out.",
+)
+class SwapsTheSizes(_SelfHead):
+    def __init__(self, d_model, d_head):
+        super().__init__(d_head, d_model)
+
+
+@mistake(
+    "SelfAttentionHead",
+    hint="The weight of nn.Linear is (out, in), transposed. Call the layer, and it multiplies "
+    "rightly.",
+)
+class MultipliesByTheWeight(_SelfHead):
+    def qkv(self, x):
+        return x @ self.W_q.weight, x @ self.W_k.weight, x @ self.W_v.weight
+
+
 @alternative("SelfAttentionHead")
 class WritesTheEquation(_SelfHead):
     def attend(self, q, k, v, mask):
@@ -591,7 +651,7 @@ def adds_the_lengths(T_q, T_k, d_k, d_v):
 
 @mistake(
     "attention_multiplications",
-    hint="Twice too many: additions are not counted here, only multiplications.",
+    hint="This is twice too many: only multiplications are counted here, no additions.",
 )
 def counts_additions_too(T_q, T_k, d_k, d_v):
     return 2 * T_q * T_k * (d_k + d_v)
@@ -600,6 +660,15 @@ def counts_additions_too(T_q, T_k, d_k, d_v):
 @mistake("attention_multiplications", hint="The count is right, but a count should be an int.")
 def counts_in_floats(T_q, T_k, d_k, d_v):
     return float(T_q * T_k * (d_k + d_v))
+
+
+@mistake(
+    "attention_multiplications",
+    hint="Every number of the queries and of the values is counted once. A query is multiplied "
+    "with every key, and every value is weighted for every query.",
+)
+def counts_each_number_once(T_q, T_k, d_k, d_v):
+    return T_q * d_k + T_k * d_v
 
 
 @alternative("attention_multiplications")
@@ -665,8 +734,7 @@ def forgets_the_last_layer(kind, T, d, width):
 
 @mistake(
     "layer_costs",
-    hint="T states are one after the other, but from the first to the last of them there is a step "
-    "less.",
+    hint="T states follow one another, but there are only T - 1 steps from the first to the last.",
 )
 def counts_states_not_steps(kind, T, d, width):
     return _costs(kind, T, d, width, recurrent=(2 * T * d * d, T, T))
@@ -674,7 +742,7 @@ def counts_states_not_steps(kind, T, d, width):
 
 @mistake(
     "layer_costs",
-    hint="The recurrent layer waits once less than it has states. All T of them must be computed, "
+    hint="This is one wait too few for the recurrent layer. All T states must be computed, "
     "one after the other.",
 )
 def waits_for_all_but_the_first(kind, T, d, width):
@@ -824,8 +892,8 @@ def returns_k_before_q(q, k, v, weights, grad_context):
 
 @mistake(
     "attention_backward",
-    hint="grad_v is the same for every key. A key's value earns a gradient from each query in the "
-    "measure of the weight that this query gave it: transpose the weights.",
+    hint="grad_v is the same for every key. Each query passes its gradient on to a key's value, "
+    "times the weight it gave: transpose the weights.",
     earns=("grad_q and grad_k with d_k = 1", "with any d_k and leading axes"),
 )
 def spreads_grad_v_evenly(q, k, v, weights, grad_context):
@@ -835,8 +903,8 @@ def spreads_grad_v_evenly(q, k, v, weights, grad_context):
 
 @mistake(
     "attention_backward",
-    hint="All axes are turned around: with leading axes .T is another thing. Only the last two "
-    "change places.",
+    hint="All axes are turned around: with leading axes .T reverses all of them. Swap only the "
+    "last two.",
     earns=("grad_v", "grad_q and grad_k with d_k = 1"),
 )
 def turns_all_axes_around(q, k, v, weights, grad_context):
@@ -847,6 +915,24 @@ def turns_all_axes_around(q, k, v, weights, grad_context):
     total = (weights * grad_weights).sum(-1, keepdim=True)
     grad_scores = weights * (grad_weights - total) / math.sqrt(q.shape[-1])
     return grad_scores @ k, turned(grad_scores) @ q, turned(weights) @ grad_context
+
+
+@mistake(
+    "attention_backward",
+    hint="grad_q and grad_k are divided by d_k. The scores were divided by its root.",
+)
+def divides_by_d_k(q, k, v, weights, grad_context):
+    return _backward(q, k, v, weights, grad_context, scale=1 / q.shape[-1])
+
+
+@mistake(
+    "attention_backward",
+    hint="In grad_v the weights are not transposed: each key collects from all queries that "
+    "attended to it.",
+)
+def does_not_transpose_the_weights(q, k, v, weights, grad_context):
+    grad_q, grad_k, _ = _backward(q, k, v, weights, grad_context)
+    return grad_q, grad_k, weights @ grad_context
 
 
 @alternative("attention_backward")
@@ -927,7 +1013,7 @@ def with_one_key():
 
 @mistake(
     "break_scaled_dot_product_attention",
-    hint="All scores of a query are equal here. Divided by whatever, they stay equal.",
+    hint="All scores of a query are equal here, and stay equal whatever they are divided by.",
     where=lambda q, k, v, *rest: (q @ k.mT == (q @ k.mT)[..., :1]).all().item(),
 )
 def with_equal_scores():

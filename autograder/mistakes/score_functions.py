@@ -64,7 +64,7 @@ def forgets_the_scale(kind, q, k, weights):
     return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT)
 
 
-@mistake("score", hint="The scaled dot product is multiplied by √d_k. It is divided by it.")
+@mistake("score", hint="The scaled dot product is multiplied by √d_k. It should be divided.")
 def multiplies_by_the_root(kind, q, k, weights):
     return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT * k.shape[2] ** 0.5)
 
@@ -147,6 +147,31 @@ def squeezes_axes_away(kind, q, k, weights):
 )
 def accepts_any_kind(kind, q, k, weights):
     return _score(kind if kind in KINDS else "dot", q, k, weights)
+
+
+@mistake(
+    "score",
+    hint="`.T` turns all three axes of k around, the batch as well. Only the last two change "
+    "places.",
+)
+def turns_all_axes(kind, q, k, weights):
+    return _score(kind, q, k, weights, dot=lambda: q @ k.T, scaled_dot=lambda: q @ k.T)
+
+
+ELEMENT_BY_ELEMENT = (
+    "q and k are multiplied element by element, so query 0 meets key 0 only. Every query meets "
+    "every key in a matrix product."
+)
+
+
+@mistake("score", hint=ELEMENT_BY_ELEMENT)
+def multiplies_elements_in_both(kind, q, k, weights):
+    return _score(kind, q, k, weights, dot=lambda: (q * k).sum(-1), scaled_dot=lambda: q * k)
+
+
+@mistake("score", hint=ELEMENT_BY_ELEMENT)
+def multiplies_elements_in_one(kind, q, k, weights):
+    return _score(kind, q, k, weights, dot=lambda: (q * k).sum(-1))
 
 
 @alternative("score")
@@ -235,6 +260,17 @@ def forgets_to_transpose(kind, d, weights):
     if kind == "reduced_rank":
         return weights["V"] @ weights["U"]
     return torch.eye(d) / (d**0.5 if kind == "scaled_dot" else 1)
+
+
+@mistake(
+    "as_bilinear",
+    hint="A number is returned for dot and scaled_dot. W is a matrix: which one, put between q and "
+    "k, changes nothing?",
+)
+def returns_numbers_for_matrices(kind, d, weights):
+    if kind == "reduced_rank":
+        return _bilinear(weights)
+    return 1 if kind == "dot" else d**-0.5
 
 
 @alternative("as_bilinear")
@@ -369,6 +405,15 @@ def swaps_the_two_numbers(kind, T_q, T_k, d, r):
     return _costs(kind, T_q, T_k, d, r)[::-1]
 
 
+@mistake(
+    "score_costs",
+    hint="The bilinear score projects the query anew for every pair. Project each query once, and "
+    "use it for all keys.",
+)
+def projects_for_every_pair(kind, T_q, T_k, d, r):
+    return _costs(kind, T_q, T_k, d, r, bilinear=(d * d, T_q * T_k * (d * d + d)))
+
+
 @alternative("score_costs")
 def from_a_table(kind, T_q, T_k, d, r):
     return _costs(kind, T_q, T_k, d, r)
@@ -403,7 +448,7 @@ def forgets_the_minus(q, k, bandwidth):
 
 @mistake(
     "gaussian_scores",
-    hint="The middle term of (a - b)² is 2ab. Here the dot product comes once only.",
+    hint="The middle term of (a - b)² is 2ab. Here the dot product comes only once.",
 )
 def forgets_the_two(q, k, bandwidth):
     a, b = _squares(q, k)
@@ -472,6 +517,15 @@ def adds_the_lengths(q, k, bandwidth):
 @mistake("gaussian_scores", hint="The distances are not squared.")
 def does_not_square_the_distance(q, k, bandwidth):
     return -(q[:, :, None] - k[:, None]).norm(dim=3) / (2 * bandwidth**2)
+
+
+@mistake(
+    "gaussian_scores",
+    hint="The squared lengths, (B, T_q) and (B, T_k), need an axis more: ‖q‖² is the same for all "
+    "keys of a query, ‖k‖² for all queries.",
+)
+def forgets_the_axes_of_the_lengths(q, k, bandwidth):
+    return (q @ k.mT - q.square().sum(2) / 2 - k.square().sum(2) / 2) / bandwidth**2
 
 
 @alternative("gaussian_scores")
@@ -585,6 +639,11 @@ def is_pushed_inside(centres, T_k, D):
     return _gaps(centres.clamp(D, T_k - 1 - D), T_k).abs() <= D
 
 
+@mistake("local_window", hint="The keys are counted from 1. They stand at positions 0 to T_k - 1.")
+def counts_from_one(centres, T_k, D):
+    return _gaps(centres, T_k).add(1).abs() <= D
+
+
 @alternative("local_window")
 def with_two_borders(centres, T_k, D):
     positions = torch.arange(T_k, device=centres.device).expand(len(centres), T_k)
@@ -644,8 +703,8 @@ def forgets_the_window(scores, centres, D):
 
 @mistake(
     "predictive_local_weights",
-    hint="The softmax runs over all keys, and the window is cut out afterwards. Outside scores "
-    "should not count.",
+    hint="The softmax runs over all keys, and the window is cut out afterwards. Scores outside "
+    "the window should not count.",
 )
 def cuts_after_the_softmax(scores, centres, D):
     _, gauss, gaps = _local(scores, centres, D)
@@ -655,7 +714,7 @@ def cuts_after_the_softmax(scores, centres, D):
 @mistake(
     "predictive_local_weights",
     hint="The rows sum to 1: the Gaussian went into the softmax, or was divided away again. In "
-    "local-p attention a query whose keys are far from the centre gets less in all.",
+    "local-p attention the rows sum to less than 1.",
 )
 def normalises_again(scores, centres, D):
     aligned, gauss, _ = _local(scores, centres, D)
@@ -707,7 +766,7 @@ def forgets_the_two_sigma(scores, centres, D):
 
 @mistake(
     "predictive_local_weights",
-    hint="This is the density of a normal distribution. The factor here is 1 at the centre.",
+    hint="This is the density of a normal distribution. The factor asked for is 1 at the centre.",
 )
 def uses_a_density(scores, centres, D):
     aligned, gauss, _ = _local(scores, centres, D)
@@ -827,6 +886,32 @@ def chooses_a_key_without_weight(weights, values, uniform):
 )
 def runs_past_the_last_key(weights, values, uniform):
     return values[(weights.cumsum(1) <= uniform[:, None]).sum(1)]
+
+
+@mistake(
+    "hard_attention",
+    hint="The choice is drawn anew. The random numbers are given: `uniform` is the only source of "
+    "chance.",
+)
+def draws_by_itself(weights, values, uniform):
+    return values[torch.multinomial(weights, 1).squeeze(1)]
+
+
+@mistake(
+    "hard_attention",
+    hint="These are the positions of the chosen keys. The values that stand there are asked for.",
+)
+def returns_the_positions(weights, values, uniform):
+    return (weights.cumsum(1) <= uniform[:, None]).sum(1)
+
+
+@mistake(
+    "hard_attention",
+    hint="The random numbers, (T_q,), are lined up with the keys of (T_q, T_k). Each belongs to a "
+    "query: give it an axis of its own, (T_q, 1).",
+)
+def lines_chance_up_with_the_keys(weights, values, uniform):
+    return values[(weights.cumsum(1) <= uniform).sum(1).clamp(max=len(values) - 1)]
 
 
 @alternative("hard_attention")
@@ -955,8 +1040,8 @@ def adds_the_baseline(scores, chosen, rewards, baseline):
 
 @mistake(
     "reinforce_gradient",
-    hint="Divided by the weight of the choice. Sampling already sees to it that likely keys come "
-    "often.",
+    hint="Divided by the weight of the choice. Likely keys are sampled more often already, so no "
+    "division is needed.",
 )
 def divides_by_the_weight(scores, chosen, rewards, baseline):
     p = scores.softmax(0)
@@ -966,7 +1051,7 @@ def divides_by_the_weight(scores, chosen, rewards, baseline):
 
 @mistake(
     "reinforce_gradient",
-    hint="What the trials gained, (N,), lines up with the keys of (N, T_k), not with the trials. "
+    hint="The rewards, (N,), line up with the keys of (N, T_k), not with the trials. "
     "Give it an axis of its own: (N, 1).",
     earns=("one trial", "with a baseline"),
 )

@@ -115,6 +115,37 @@ def leaves_the_bias_out_of_the_reset(x, h, W_x, W_h, b_x, b_h):
     return (1 - z) * torch.tanh(x_n + r * (h_n - b_n) + b_n) + z * h
 
 
+@mistake(
+    "gru_step",
+    hint="The gates go through a tanh, so they can be negative. A gate opens from 0 to 1: sigmoid.",
+)
+def squashes_the_gates_like_a_state(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    r, z = torch.tanh(r.logit()), torch.tanh(z.logit())
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@mistake(
+    "gru_step",
+    hint="This is the candidate n. The new state is a mixture of n and the old state, by z.",
+)
+def returns_the_candidate(x, h, W_x, W_h, b_x, b_h):
+    r, _, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    return torch.tanh(x_n + r * h_n)
+
+
+@mistake(
+    "gru_step",
+    hint="chunk cuts along axis 0, the batch, unless another is named. The three gates lie side by "
+    "side, along axis 1.",
+)
+def cuts_the_batch(x, h, W_x, W_h, b_x, b_h):
+    x_r, x_z, x_n = (x @ W_x.T + b_x).chunk(3)
+    h_r, h_z, h_n = (h @ W_h.T + b_h).chunk(3)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
 @alternative("gru_step")
 def with_gru_cell(x, h, W_x, W_h, b_x, b_h):
     return torch.gru_cell(x, h, W_x, W_h, b_x, b_h)
@@ -201,6 +232,24 @@ def averages_the_states(states, lengths):
 @mistake("encode", hint="The first state of each sequence has read a single token.")
 def takes_the_first_state(states, lengths):
     return states[:, 0]
+
+
+@mistake(
+    "encode",
+    hint="The lengths choose among the sequences of the batch, axis 0. They say where each "
+    "sequence ends, on axis 1.",
+)
+def picks_among_the_batch(states, lengths):
+    return states[lengths - 1]
+
+
+@mistake(
+    "encode",
+    hint="All true states are added up. The encoding here is the last state alone.",
+)
+def adds_up_the_states(states, lengths):
+    is_token = torch.arange(states.shape[1]) < lengths[:, None]
+    return (states * is_token[..., None]).sum(1)
 
 
 @alternative("encode")
@@ -348,6 +397,20 @@ def keeps_the_last_column(target):
 )
 def overwrites_the_first_token(target):
     return functional.pad(target[:, 1:], (1, 0), value=BOS)
+
+
+@mistake("shift_right", hint="This shifts to the left: the decoder would see the next token.")
+def shifts_left_and_ends(target):
+    return torch.cat([target[:, 1:], torch.full_like(target[:, :1], EOS)], 1)
+
+
+@mistake(
+    "shift_right",
+    hint="The sequences have moved down in the batch, along axis 0. The tokens of each should "
+    "move, along axis 1.",
+)
+def shifts_the_batch(target):
+    return torch.cat([torch.full_like(target[:1], BOS), target[:-1]], 0)
 
 
 @alternative("shift_right")
@@ -530,6 +593,14 @@ def averages_no_losses(logits, target):
     return _losses(logits, target)[target != PAD].mean()
 
 
+@mistake(
+    "masked_cross_entropy",
+    hint="The mask is the wrong way round: only padding is counted.",
+)
+def counts_only_padding(logits, target):
+    return _losses(logits, target)[target == PAD].mean()
+
+
 @alternative("masked_cross_entropy")
 def with_ignore_index(logits, target):
     flat = logits.flatten(0, 1), target.flatten()
@@ -686,6 +757,22 @@ def forgets_who_has_ended(state, context, weights, max_length):
 )
 def ignores_max_length(state, context, weights, max_length):
     return _decode(state, context, weights, 20)
+
+
+@mistake(
+    "greedy_decode",
+    hint="argmax without an axis gives one number for the whole batch. Every row chooses its own "
+    "token: name the axis of the vocabulary.",
+)
+def chooses_one_for_all(state, context, weights, max_length):
+    tokens = torch.full((state.shape[0],), BOS)
+    ended, written = torch.zeros_like(tokens, dtype=torch.bool), []
+    while len(written) < max_length and not ended.all():
+        logits, state = decoder_step(tokens, state, context, weights)
+        tokens = logits.argmax().masked_fill(ended, PAD)
+        written.append(tokens)
+        ended = ended | (tokens == EOS)
+    return torch.stack(written, 1)
 
 
 @alternative("greedy_decode")

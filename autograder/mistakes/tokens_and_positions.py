@@ -98,7 +98,7 @@ def sorts_by_pair(words, counts):
 
 @mistake(
     "count_pairs",
-    hint="This is the Counter itself. Return a list of its items, in the right order.",
+    hint="This is a Counter, or a dict. Return a list of its items, in the right order.",
 )
 def returns_the_counter(words, counts):
     return _totals(words, counts)
@@ -129,7 +129,7 @@ def _merged(ids, pair, new_id):
 @mistake(
     "merge_pair",
     hint="After a merge the search goes on at the very next token, which has just been used up. "
-    "Go on behind both.",
+    "Go on after both.",
 )
 def does_not_skip_the_second(ids, pair, new_id):
     merged = []
@@ -194,8 +194,7 @@ def a_pair_of_two_kinds():
 
 @mistake(
     "break_merge_pair",
-    hint="From the left and from the right the same tokens are paired off: each run of them is of "
-    "even length.",
+    hint="Both sides pair off the same tokens, because each run of them has an even length.",
     where=lambda ids, pair, new_id: (
         pair[0] == pair[1]
         and "".join("x" if one == pair[0] else " " for one in ids).replace("xx", "").count("x") == 0
@@ -230,8 +229,8 @@ def loses_the_last_token(ids, pair, new_id):
 
 @mistake(
     "merge_pair",
-    hint="ids[i + 1] reads behind the end when i is the last place. Look whether there is a next "
-    "token first.",
+    hint="ids[i + 1] reads past the end when i is the last place. First look whether there is a "
+    "next token.",
 )
 def reads_behind_the_end(ids, pair, new_id):
     merged, i = [], 0
@@ -576,7 +575,7 @@ def takes_characters_for_bytes(text, merges):
 
 @mistake(
     "bpe_encode",
-    hint="The result is a list for each word. Join them into one list of ids.",
+    hint="The result is one list for each word. Join them into a single list of ids.",
     earns=("one word of letters",),
 )
 def keeps_the_words_apart(text, merges):
@@ -712,7 +711,7 @@ def forgets_the_root(ids, table):
     return table[ids]
 
 
-@mistake("embed", hint="The rows are divided by √d_model. Multiply: here they are to grow.")
+@mistake("embed", hint="The rows are divided by √d_model. Multiply: the rows should grow.")
 def divides(ids, table):
     return table[ids] / math.sqrt(table.shape[1])
 
@@ -943,7 +942,7 @@ def counts_by_itself(positions, d_model):
 @mistake(
     "sinusoidal_positions",
     hint="Something is float32 whatever the positions are, as torch.zeros, .float() or a division "
-    "of whole numbers make it. Take over their dtype, and their device.",
+    "of whole numbers make it. Use their dtype and their device.",
 )
 @_refuses_odd_sizes
 def falls_back_to_float32(positions, d_model):

@@ -17,8 +17,8 @@ LOW = -1e30  # 0 times it is 0
 
 @mistake(
     "noam_learning_rate",
-    hint="The steps are counted as if the first were 0. The first is 1, and the warm-up ends at "
-    "step warmup_steps itself.",
+    hint="The steps are counted as if the first were 0. The first is 1, and the warm-up "
+    "ends at step warmup_steps.",
 )
 def counts_one_more(step, d_model, warmup_steps, factor=1.0):
     step = step + 1
@@ -54,8 +54,7 @@ def never_warms_up(step, d_model, warmup_steps, factor=1.0):
 
 @mistake(
     "noam_learning_rate",
-    hint="The rate rises for ever. Of the line that rises and the curve that falls, which is the "
-    "smaller one?",
+    hint="The rate rises for ever. Which is smaller late in training, the line or the curve?",
 )
 def only_rises(step, d_model, warmup_steps, factor=1.0):
     return factor * d_model**-0.5 * step * warmup_steps**-1.5
@@ -164,8 +163,8 @@ def spreads_over_the_others(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="Log-probabilities are bounded from below, so that a token which is ruled out, and asked "
-    "for, costs something finite. Its loss is infinite.",
+    hint="Log-probabilities are bounded from below, so a token that is ruled out has a "
+    "finite loss when it is asked for. That loss is infinite.",
 )
 def bounds_the_logarithms(logits, target, smoothing=0.1):
     log_p, _, real = _parts(logits, target)
@@ -176,8 +175,8 @@ def bounds_the_logarithms(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="PAD gets no share of the smoothed probability. It is spread over the whole vocabulary; "
-    "what PAD is left out of are the positions.",
+    hint="PAD gets no share of the smoothed probability, which is spread over the whole "
+    "vocabulary. Only positions whose target is PAD are left out.",
 )
 def leaves_pad_out_of_the_vocabulary(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
@@ -197,8 +196,8 @@ def smooths_padding(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="Padding counts like text: the model is praised for writing PAD. Leave these positions "
-    "out of the sum and of the number of tokens.",
+    hint="Padding counts like text, so the model is rewarded for writing PAD. Leave these "
+    "positions out of the sum and of the number of tokens.",
 )
 def counts_padding(logits, target, smoothing=0.1):
     log_p, chosen, _ = _parts(logits, target)
@@ -247,8 +246,8 @@ def returns_the_sum(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="What `gather` returns has shape (B, T, 1). Together with (B, T) it is broadcast to a "
-    "table. Drop the last axis first.",
+    hint="`gather` returns shape (B, T, 1), which is broadcast to a table together with "
+    "(B, T). Drop the last axis first.",
 )
 def keeps_the_axis_of_gather(logits, target, smoothing=0.1):
     log_p, real = logits.log_softmax(-1), target != PAD
@@ -264,8 +263,8 @@ def returns_one_for_each_token(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="The right token keeps a weight of 1, so that the weights sum to 1 + smoothing. What is "
-    "spread has to be taken from it.",
+    hint="The right token keeps a weight of 1, so the weights sum to 1 + smoothing. The "
+    "share that is spread has to be taken from it.",
 )
 def takes_nothing_away(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
@@ -274,8 +273,8 @@ def takes_nothing_away(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="Every token of the vocabulary gets `smoothing`. Together they get it: each has a share "
-    "of 1 / V.",
+    hint="Every token of the vocabulary gets all of `smoothing`. They share it: each gets "
+    "1 / V of it.",
 )
 def gives_each_token_all_of_it(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
@@ -299,8 +298,8 @@ def exchanges_the_shares(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="The logarithm of a softmax: where a probability is rounded to 0 it is -inf. log_softmax "
-    "computes both at once, and exactly.",
+    hint="This is the logarithm of a softmax: it is -inf where a probability is rounded to "
+    "0. log_softmax computes both at once, and exactly.",
 )
 def takes_the_logarithm_afterwards(logits, target, smoothing=0.1):
     log_p = logits.softmax(-1).log()
@@ -329,8 +328,8 @@ def forgets_the_softmax(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="This is the divergence from the smoothed targets: it lacks their entropy, which is no 0 "
-    "when they are uncertain. The gradient is the same, but the number is not the cross-entropy.",
+    hint="This is the divergence from the smoothed targets. It lacks their entropy, which "
+    "is above 0. The gradient is the same, but the number is not the cross-entropy.",
 )
 def returns_the_divergence(logits, target, smoothing=0.1):
     log_p, _, real = _parts(logits, target)
@@ -342,7 +341,8 @@ def returns_the_divergence(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="The result has lost its gradient: a Python number cannot be trained with. Keep tensors.",
+    hint="The result has lost its gradient: a model cannot learn from a Python number. "
+    "Keep tensors.",
 )
 def returns_a_number(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
@@ -449,8 +449,8 @@ def divides_by_no_tokens(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
-    hint="Where no token is real the 0 has no gradient: it is made anew. Training would stop "
-    "there with an error. Let the 0 come from the scores, as a sum of none of them does.",
+    hint="Where no token is real, the 0 is a new number without a gradient, and training "
+    "would stop with an error. Compute it from the scores, as an empty sum of them.",
 )
 def returns_a_new_0_for_no_token(logits, target, smoothing=0.1):
     if (target == PAD).all():
@@ -537,8 +537,8 @@ def _within(max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="The last batch is lost. A batch is closed when a sentence no longer fits, and after the "
-    "last one none comes: what is still open then is a batch, too.",
+    hint="The last batch is lost. A batch is closed when a sentence no longer fits, and no "
+    "sentence comes after the last one. The batch that is still open counts too.",
     earns=(
         "in the order of length",
         "a sentence too long, or none",
@@ -557,7 +557,7 @@ def drops_the_last_batch(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="The sentence that did not fit any more is lost. It is the first of the next batch.",
+    hint="The sentence that no longer fitted is lost. It is the first of the next batch.",
 )
 def loses_the_one_too_many(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -605,8 +605,8 @@ def asks_too_late(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="The sentences' own lengths are added up. Padded, each takes as much room as the longest "
-    "of its batch.",
+    hint="The sentences' own lengths are added up. When padded, each takes as much room as "
+    "the longest of its batch.",
 )
 def adds_up_lengths(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -624,7 +624,8 @@ def stays_below(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="A batch is measured with its shortest sentence. Padded, all are as long as the longest.",
+    hint="A batch is measured by its shortest sentence. When padded, all are as long as "
+    "the longest.",
 )
 def measures_with_the_shortest(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -633,8 +634,8 @@ def measures_with_the_shortest(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="The sentence that comes is counted with the shortest length of the batch. It makes all "
-    "of them as long as itself.",
+    hint="The next sentence is counted with the shortest length of the batch. But it makes "
+    "all of them as long as itself.",
 )
 def counts_the_newcomer_as_the_shortest(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -686,7 +687,7 @@ def does_not_sort_but_trusts_the_last(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="The sentence that comes is not counted: with it the batch has one sentence more.",
+    hint="The next sentence is not counted: with it the batch has one sentence more.",
 )
 def forgets_the_one_that_comes(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -696,8 +697,8 @@ def forgets_the_one_that_comes(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="The batch is measured by the sentence before. The one that comes is the longest, and all "
-    "are padded to its length.",
+    hint="The batch is measured by the sentence before. The next one is the longest, and "
+    "all are padded to its length.",
 )
 def measures_by_the_one_before(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -729,7 +730,7 @@ def sorts_in_place(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="These are lengths. Return indices of sentences, in the order of their lengths.",
+    hint="These are lengths. Return the indices of the sentences, in the order of their lengths.",
 )
 def returns_lengths(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -785,8 +786,8 @@ def turns_equals_round(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="Each length has batches of its own. Similar lengths may share one, as long as the padded "
-    "batch is within the budget.",
+    hint="Each length has batches of its own. Different lengths may share a batch, as long "
+    "as it fits when padded.",
 )
 def keeps_lengths_apart(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -799,8 +800,8 @@ def keeps_lengths_apart(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="All batches have as many sentences as the longest of all would allow, so that those of "
-    "short sentences stay half empty. Ask for each batch on its own.",
+    hint="All batches have as many sentences as the longest sentence allows, so those of "
+    "short sentences stay half empty. Measure each batch by itself.",
 )
 def sizes_all_by_the_longest(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -810,8 +811,7 @@ def sizes_all_by_the_longest(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="There is an empty batch among these: the one to begin with, when there are no sentences "
-    "at all. Then return [].",
+    hint="With no sentences at all, the batch that you begin with is returned empty. Return [].",
     earns=(
         "in the order of length",
         "filled as far as it goes",
@@ -829,8 +829,8 @@ def keeps_an_empty_batch(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="A sentence that fits into no batch is put into one of its own, larger than max_tokens. "
-    "It is better to hear of it: raise a ValueError.",
+    hint="A sentence that fits into no batch is put into one of its own, larger than "
+    "max_tokens. Raise a ValueError instead.",
     earns=(
         "in the order of length",
         "filled as far as it goes",
@@ -842,8 +842,7 @@ def accepts_what_is_too_long(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="A sentence that is too long is left out in silence. It is better to hear of it: raise a "
-    "ValueError.",
+    hint="A sentence that is too long is left out without a word. Raise a ValueError instead.",
 )
 def leaves_out_what_is_too_long(lengths, max_tokens):
     order = [index for index in _by_length(lengths) if lengths[index] <= max_tokens]
@@ -1016,8 +1015,9 @@ def writes_them_without_a_gap(n_batches, seed, epoch):
 
 @mistake(
     "epoch_order",
-    hint="The order is right, but PyTorch's global generator is seeded on the way: whoever draws "
-    "from it afterwards, draws the same each time. Make a generator of your own.",
+    hint="The order is right, but PyTorch's global generator is seeded on the way, so "
+    "everything drawn from it afterwards is the same each time. Make a generator of "
+    "your own.",
 )
 def seeds_pytorchs_generator(n_batches, seed, epoch):
     torch.manual_seed(1_000_003 * seed + epoch)
@@ -1026,8 +1026,9 @@ def seeds_pytorchs_generator(n_batches, seed, epoch):
 
 @mistake(
     "epoch_order",
-    hint="The order is right, but Python's global generator is seeded on the way: whoever draws "
-    "from it afterwards, draws the same each time. Make a generator of your own: random.Random.",
+    hint="The order is right, but Python's global generator is seeded on the way, so "
+    "everything drawn from it afterwards is the same each time. Make a generator of "
+    "your own: random.Random.",
 )
 def seeds_the_global_generator(n_batches, seed, epoch):
     random.seed(f"{seed} {epoch}")
@@ -1071,7 +1072,7 @@ def draws_with_replacement(n_batches, seed, epoch):
 
 @mistake(
     "epoch_order",
-    hint="Every epoch has the same order, only begun at another place. Shuffle anew.",
+    hint="Every epoch has the same order and only begins at another place. Shuffle anew.",
 )
 def turns_one_order(n_batches, seed, epoch):
     order, by = _shuffled(n_batches, seed), epoch % n_batches

@@ -52,7 +52,7 @@ def counts_the_way_back_once(*sizes, **named):
 
 @mistake(
     "training_flops",
-    hint="Multiplications are counted, but not the additions: an operation each.",
+    hint="Multiplications are counted, but not additions. Each is an operation.",
 )
 def counts_multiplications_only(*sizes, **named):
     return _flops(*sizes, **named, operations=1)
@@ -109,7 +109,7 @@ def forgets_the_attention(*sizes, **named):
 
 @mistake(
     "training_flops",
-    hint="Scores or contexts: only one of the attention's two products is counted. Queries times "
+    hint="Only one of the attention's two products is counted. There are queries times "
     "keys, and weights times values.",
 )
 def counts_one_product(*sizes, **named):
@@ -200,7 +200,7 @@ def scores_the_source_too(*sizes, **named):
 
 @mistake(
     "training_flops",
-    hint="There is one generator, not one in each layer: it stands behind the last one.",
+    hint="There is one generator, after the last layer, not one in each layer.",
 )
 def repeats_the_generator(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     return n_layers * _flops(T_k, T_q, d_model, d_ff, 1, vocab_size)
@@ -208,8 +208,8 @@ def repeats_the_generator(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
 
 @mistake(
     "training_flops",
-    hint="There is one generator, not one in each layer of each side: it stands behind the last "
-    "layer of the decoder.",
+    hint="There is one generator, after the last layer of the decoder, not one in each "
+    "layer of each side.",
 )
 def repeats_the_generator_on_each_side(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     sizes = (T_k, T_q, d_model, d_ff, n_layers, vocab_size)
@@ -231,7 +231,7 @@ def multiplies_embeddings(*sizes, **named):
 
 @mistake(
     "training_flops",
-    hint="The encoder's layers are missing: what is counted are the decoder's.",
+    hint="The encoder's layers are missing: only the decoder's are counted.",
 )
 def forgets_the_encoder(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     layer = (6 * T_q + 2 * T_k) * d_model**2 + 2 * T_q * (T_q + T_k) * d_model
@@ -388,9 +388,9 @@ def has_one_norm(*sizes, **named):
 
 @mistake(
     "training_memory",
-    hint="Two vectors of d_model a token are missing. Of each norm both are kept: what goes into "
-    "it, and what comes out of it, since the linear maps after it keep what they are applied to. "
-    "And of the attention: queries, keys, values and context.",
+    hint="Two vectors of d_model a token are missing. Both the input and the output of "
+    "each norm are kept, since the linear maps after it keep what they are applied "
+    "to. Of the attention, queries, keys, values and context are kept.",
 )
 def forgets_one_side_of_the_norms(*sizes, **named):
     return _memory(*sizes, **named, vectors=6)
@@ -563,7 +563,7 @@ def multiplies_again(gradients, scale, good_steps=0, patience=2000):
 
 @mistake(
     "loss_scaling",
-    hint="Only infinity is looked for. What is computed with infinities is often NaN.",
+    hint="Only infinity is looked for. Computing with infinities often gives NaN.",
 )
 def overlooks_nan(gradients, scale, good_steps=0, patience=2000):
     def finite(gradients):
@@ -585,7 +585,7 @@ def overlooks_infinity(gradients, scale, good_steps=0, patience=2000):
 
 @mistake(
     "loss_scaling",
-    hint="Only +inf is looked for, and perhaps NaN. A gradient may be infinite of either sign.",
+    hint="Only +inf is looked for, and perhaps NaN. A gradient may also be -inf.",
 )
 def overlooks_negative_infinity(gradients, scale, good_steps=0, patience=2000):
     def finite(gradients):
@@ -796,7 +796,7 @@ def _joined(gradients, weights):
 
 @mistake(
     "data_parallel_gradients",
-    hint="The gradients are added up. Each is that of a mean, so the result has to be a mean, too.",
+    hint="The gradients are added up. Each belongs to a mean, so the result has to be a mean too.",
 )
 def adds_them_up(gradients, tokens):
     return _joined(gradients, [1] * len(tokens))
@@ -804,7 +804,7 @@ def adds_them_up(gradients, tokens):
 
 @mistake(
     "data_parallel_gradients",
-    hint="Gradients times tokens are those of a sum. Divide by the number of all tokens.",
+    hint="Gradients times tokens belong to a sum. Divide by the number of all tokens.",
 )
 def forgets_to_divide(gradients, tokens):
     return _joined(gradients, tokens)
@@ -839,8 +839,8 @@ def rounds_the_shares_down(gradients, tokens):
 
 @mistake(
     "data_parallel_gradients",
-    hint="The tokens are made shares by a softmax, which exaggerates differences. A share is the "
-    "tokens of one process divided by all tokens.",
+    hint="The shares are a softmax of the tokens, which exaggerates differences. A share "
+    "is the tokens of one process divided by all tokens.",
 )
 def takes_a_softmax_of_the_tokens(gradients, tokens):
     return _joined(gradients, torch.tensor(tokens, dtype=torch.float64).softmax(0).tolist())
@@ -848,7 +848,8 @@ def takes_a_softmax_of_the_tokens(gradients, tokens):
 
 @mistake(
     "data_parallel_gradients",
-    hint="The gradients are divided by the largest number of tokens, not by that of all.",
+    hint="The gradients are divided by the largest number of tokens. Divide by the number "
+    "of all tokens.",
 )
 def divides_by_the_largest_share(gradients, tokens):
     return _joined(gradients, [count / (max(tokens) or 1) for count in tokens])
@@ -865,8 +866,8 @@ def multiplies_by_the_processes(gradients, tokens):
 
 @mistake(
     "data_parallel_gradients",
-    hint="The gradients are divided by their tokens: that is done, they are those of a mean. A "
-    "share with more tokens counts more, not less.",
+    hint="The gradients are divided by their tokens, but they are those of a mean already. "
+    "A share with more tokens counts more, not less.",
 )
 def divides_by_the_tokens(gradients, tokens):
     return _joined(gradients, [1 / max(1, count) / len(tokens) for count in tokens])

@@ -37,7 +37,7 @@ def forgets_the_future(source, target):
 
 @mistake(
     "masks_from_tokens",
-    hint="The target mask lets positions see padding. In a batch, targets are filled up too.",
+    hint="The target mask lets positions see padding. In a batch, targets are padded too.",
 )
 def forgets_the_targets_padding(source, target):
     return _real(source), _past(target).expand(len(target), -1, -1)
@@ -53,8 +53,7 @@ def inverts_the_masks(source, target):
 
 @mistake(
     "masks_from_tokens",
-    hint="The target mask lets everything through that one of the two conditions allows. Both "
-    "must hold.",
+    hint="The target mask allows what one of the two conditions allows. Both must hold.",
 )
 def joins_by_or(source, target):
     return _real(source), _real(target) | _past(target)
@@ -399,7 +398,7 @@ class EncodesWithPadding(_Front):
 
 @mistake(
     "Translator",
-    hint="No mask is handed on, neither to the encoder nor to the decoder.",
+    hint="No mask is passed on, neither to the encoder nor to the decoder.",
     earns=("without padding", "tied tables", "dropout on the embeddings"),
 )
 class IgnoresAllMasks(_Front):
@@ -869,7 +868,7 @@ def says_everything_again(read, logits):
 
 @mistake(
     "append_best",
-    hint="A row that has ended is written on. Behind EOS only PAD may follow.",
+    hint="A row that has ended is continued. After EOS only PAD may follow.",
 )
 def never_ends(read, logits):
     return _append(read, logits[:, -1].argmax(1))
@@ -898,13 +897,13 @@ def fills_up_with_eos(read, logits):
 
 @mistake(
     "append_best",
-    hint="One token for each row is (B,). To stand behind (B, T) it needs a second axis: (B, 1).",
+    hint="One token for each row is (B,). To be joined to (B, T) it needs a second axis: (B, 1).",
 )
 def forgets_the_axis(read, logits):
     return torch.cat([read, logits[:, -1].argmax(1).masked_fill(_ended(read), PAD)], 1)
 
 
-@mistake("append_best", hint="Only the new tokens are returned. Put them behind what was read.")
+@mistake("append_best", hint="Only the new tokens are returned. Put them after what was read.")
 def returns_the_new_token_only(read, logits):
     return logits[:, -1].argmax(1, keepdim=True).masked_fill(_ended(read)[:, None], PAD)
 
@@ -914,7 +913,7 @@ def takes_the_worst(read, logits):
     return _append(read, logits[:, -1].argmin(1).masked_fill(_ended(read), PAD))
 
 
-@mistake("append_best", hint="The new token stands in front. It belongs behind.")
+@mistake("append_best", hint="The new token stands in front. It belongs at the end.")
 def puts_it_in_front(read, logits):
     new = logits[:, -1].argmax(1, keepdim=True).masked_fill(_ended(read)[:, None], PAD)
     return torch.cat([new, read], 1)
@@ -1130,7 +1129,7 @@ def counts_half_of_the_feed_forward(*sizes, **options):
 
 @mistake(
     "transformer_parameters",
-    hint="The two norms behind the pre-norm stacks are missing.",
+    hint="The two norms after the pre-norm stacks are missing.",
     earns=("the layers", "the tables"),
 )
 def forgets_the_final_norms(*sizes, **options):

@@ -237,8 +237,7 @@ class FixesEps(_Norm):
 
 @mistake(
     "LayerNorm",
-    hint="x -= … writes into the tensor that was handed in, which others still need. Make a new "
-    "one: x - …",
+    hint="x -= … writes into the caller's tensor, which others still need. Make a new one: x - …",
 )
 class WritesIntoItsInput(_Norm):
     def forward(self, x):
@@ -366,7 +365,7 @@ class SwapsTheSizes(_Wide):
 @mistake("FeedForward", hint="The linear layers have no bias. These two have one each.")
 class HasNoBiases(_Wide):
     def layers(self, d_model, d_ff):
-        return nn.Linear(d_model, d_ff, bias=False), nn.Linear(d_ff, d_model, bias=False)
+        return nn.Linear(d_model, d_ff, False), nn.Linear(d_ff, d_model, False)
 
 
 @mistake(
@@ -1134,7 +1133,7 @@ class HidesTheSourcesFuture(_Decoder):
         return self.past(x, mask), self.past(x, memory_mask)
 
 
-@mistake("DecoderLayer", hint="memory_mask is not handed on to the cross-attention.")
+@mistake("DecoderLayer", hint="memory_mask is not passed on to the cross-attention.")
 class ForgetsTheMemoryMask(_Decoder):
     def masks(self, x, mask, memory_mask):
         return self.past(x, mask), None
@@ -1152,8 +1151,8 @@ class CrossesWithItself(_Decoder):
 
 @mistake(
     "DecoderLayer",
-    hint="Query and memory are swapped in the cross-attention: there the source asks. The decoder "
-    "asks, and the source has keys and values.",
+    hint="Query and memory are swapped in the cross-attention: now the source asks. The "
+    "decoder should ask, and the source has keys and values.",
 )
 class LetsTheSourceAsk(_Decoder):
     def cross(self, h, memory, mask):

@@ -168,8 +168,8 @@ def glues_the_tokens(hypothesis, reference):
 
 @mistake(
     "ngram_matches",
-    hint="A list cannot be counted: a Counter takes only what never changes. Make a tuple of each "
-    "n-gram.",
+    hint="A list cannot be counted: a Counter takes only values that never change. Make a "
+    "tuple of each n-gram.",
 )
 def counts_lists(hypothesis, reference):
     def lists(tokens, n):
@@ -189,7 +189,7 @@ def goes_below_zero(hypothesis, reference):
 
 @mistake(
     "ngram_matches",
-    hint="Capitals are written small first. Tokens are compared as they are.",
+    hint="Capitals are turned into small letters first. Tokens are compared as they are.",
 )
 def forgets_capitals(hypothesis, reference):
     small = [[token.lower() for token in tokens] for tokens in (hypothesis, reference)]
@@ -355,8 +355,8 @@ def inverts_the_brevity(*statistics):
 
 @mistake(
     "bleu",
-    hint="Brevity goes above 1 where the hypotheses are longer than the references: it is no "
-    "reward for length. Then it is 1.",
+    hint="Brevity goes above 1 where the hypotheses are longer than the references. It "
+    "does not reward length: there it is 1.",
 )
 def rewards_length(*statistics):
     m, t, c, r = _pooled(*statistics)
@@ -663,7 +663,7 @@ def subtracts_the_ends(ours, theirs, rows):
 
 @mistake(
     "paired_bootstrap",
-    hint="The differences have the wrong sign: it is ours less theirs.",
+    hint="The differences have the wrong sign: subtract theirs from ours.",
 )
 def exchanges_the_systems(ours, theirs, rows):
     return _told(_scores(theirs, rows) - _scores(ours, rows))
@@ -710,7 +710,7 @@ def averages_the_sentences(ours, theirs, rows):
 
 @mistake(
     "paired_bootstrap",
-    hint="A sentence that is drawn twice counts once. It is to count twice.",
+    hint="A sentence that is drawn twice counts once. It should count twice.",
 )
 def forgets_repetitions(ours, theirs, rows):
     rows = [row.unique() for row in rows]
@@ -737,8 +737,8 @@ def counts_the_wins(ours, theirs, rows):
 
 @mistake(
     "paired_bootstrap",
-    hint="A test set on which both have the same score counts as half a win. It is none: ours has "
-    "to be higher.",
+    hint="A test set on which both have the same score counts as half a win. It is no win: "
+    "ours has to be higher.",
 )
 def halves_the_ties(ours, theirs, rows):
     differences = _scores(ours, rows) - _scores(theirs, rows)
@@ -747,7 +747,8 @@ def halves_the_ties(ours, theirs, rows):
 
 @mistake(
     "paired_bootstrap",
-    hint="The third number is the share of test sets that theirs wins. It is to be that of ours.",
+    hint="The third number is the share of test sets that theirs wins. It should be the "
+    "share that ours wins.",
 )
 def counts_the_wins_of_theirs(ours, theirs, rows):
     differences = _scores(ours, rows) - _scores(theirs, rows)

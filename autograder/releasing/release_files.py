@@ -28,7 +28,8 @@ ALWAYS = ("LICENSE", "LICENSE-TEXT", "constraints.txt")
 ROOM = "2 GB"  # `make bench-install` says how much it was
 # What a student's copy can run, besides the notebooks; others need what is not there.
 STARTS = (
-    *("autograder.check", "autograder.self_study.status"),
+    *("autograder.__main__", "autograder.check", "autograder.validation"),
+    "autograder.self_study.status",
     *(f"autograder.commands.{name}" for name in ("cli", "check", "status", "collect")),
 )
 COMMANDS = ("data",)
@@ -53,7 +54,8 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     modules |= {lesson.mistakes for lesson in before}
     packages = {folder / "__init__.py" for path in modules for folder in path.parents}
     modules |= {path for path in packages if path.is_file()}
-    paths = [*modules, *(ROOT / name for name in ALWAYS), *(ROOT / "data").rglob("*")]
+    paths = [*modules, *_scripts(modules), *(ROOT / name for name in ALWAYS)]
+    paths += (ROOT / "data").rglob("*")
     files = {one.relative_to(ROOT).as_posix(): one.read_bytes() for one in paths if one.is_file()}
     for lesson in chosen:
         files |= _of_lesson(lesson)
@@ -86,6 +88,11 @@ def _modules(known: list[Lesson], hidden: set[Path]) -> set[Path]:
     starts += [f"autograder.commands.{name}" for name in COMMANDS if f"autograder {name}" in said]
     packages = ("attention", "autograder")
     return set(imports.modules(starts, ROOT, packages, hidden, by_name=True))
+
+
+def _scripts(modules: Iterable[Path]) -> list[Path]:
+    """The scripts of modules that have some, in a folder of the module's name beside it."""
+    return [script for path in modules for script in sorted(path.with_suffix("").glob("*.js"))]
 
 
 def _cells(lesson: Lesson) -> list[nbformat.NotebookNode]:
@@ -129,5 +136,10 @@ def _pages(chosen: list[Lesson]) -> dict[str, bytes]:
         "python": project["requires-python"],
         "dependencies": "\n".join(f'    "{one}",' for one in project["dependencies"]),
     }
-    texts = {path.name.removesuffix(".txt"): path.read_text("utf-8") for path in PAGES.iterdir()}
-    return {name: Template(text).substitute(words).encode() for name, text in texts.items()}
+    paths = [path for path in PAGES.rglob("*") if path.is_file()]
+    return {
+        path.relative_to(PAGES).as_posix().removesuffix(".txt"): Template(path.read_text("utf-8"))
+        .substitute(words)
+        .encode()
+        for path in paths
+    }

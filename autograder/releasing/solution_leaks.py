@@ -23,6 +23,11 @@ IDIOMS = (
     'if kind == "reduced_rank":',
     "torch.log_softmax(logits, dim=-1)",
     "torch.arange(q.shape[-2], device=q.device)",
+    "for _ in range(steps):",
+    "if past is not None:",
+    "if real is not None:",
+    "nn.Linear(d_model, d_model, bias=False)",
+    "x = self.embedding(tokens)",
 )
 COMPILED = (".pyc", ".pyo", ".so", ".pyd")
 

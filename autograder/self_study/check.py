@@ -14,8 +14,10 @@ from nbformat import NotebookNode
 from autograder import ROOT, cell_metadata, lessons
 from autograder.check import check_quietly, refuse_imported
 from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.failure import not_defined
 from autograder.grading.classroom import item_analysis
 from autograder.grading.notebook.lesson_by_content import below
+from autograder.inside.server import describe, one_line
 from autograder.inside.server import shell as quiet_shell
 from autograder.settings import earned
 
@@ -35,7 +37,7 @@ class Line:
     earned: float
     points: float
     message: str = ""
-    parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, likely, costs
+    parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, also, likely, costs
     is_careless: bool = False
 
     @property
@@ -65,19 +67,20 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
     shell.user_ns["__spec__"] = None  # as in a kernel: whoever starts a process is asked for it
     early = cell_metadata.early_checks([cell_metadata.grade_id(one) for one in notebook.cells])
-    for place, cell in enumerate(notebook.cells):
+    cells = notebook.cells
+    for place, cell in enumerate(cells):
         name = cell_metadata.exercise(cell)
         if cell_metadata.grade_id(cell) in identities:
             if place in early:
                 continue  # its answer comes below, and so does another check, or the end
-            later = notebook.cells[place:]
-            lines.setdefault(name, _check(checks[name], points[name], shell, problems, later))
+            kept = lines.get(name)
+            lines[name] = kept or _check(checks[name], points[name], shell, problems, cells, place)
         elif cell.cell_type == "code" and cell.source not in demos:
             problem = _run_cell(shell, cell.source)
             if problem:
                 problems[name] = problem
     for name in points.keys() - lines.keys():  # the student deleted the check's cell
-        lines[name] = _check(checks[name], points[name], shell, problems)
+        lines[name] = _check(checks[name], points[name], shell, problems, cells, len(cells))
     return [lines[name] for name in points]
 
 
@@ -126,7 +129,7 @@ def _run_cell(shell: Any, source: str) -> str:
     ):
         result = shell.run_cell(source, store_history=False)
     error = result.error_before_exec or result.error_in_exec
-    return f"{type(error).__name__}: {error}".split("\n")[0] if error else ""
+    return one_line(describe(error, source)) if error else ""
 
 
 def _check(
@@ -134,12 +137,15 @@ def _check(
     points: float,
     shell: Any,
     problems: dict[str, str],
-    later: Sequence[NotebookNode] = (),
+    cells: Sequence[NotebookNode],
+    place: int,
 ) -> Line:
+    """Judge one answer; ``place`` is that of its check among the ``cells``."""
     if item.name not in shell.user_ns:
-        problem = problems.get(item.name)
-        why = f"its cell stops with {problem}" if problem else "its cell is missing"
-        return Line(item.name, 0, points, f"{item.name}: it is not defined: {why}.")
+        kinds = [(cell_metadata.grade_id(cell), cell.cell_type) for cell in cells]
+        stops = f"its cell stops with {problems[item.name]}" if item.name in problems else ""
+        missing = below(item.name, cells[place:]) or cell_metadata.why_missing(item.name, kinds)
+        return Line(item.name, 0, points, str(not_defined(item.name, stops or missing)))
     answer = shell.user_ns[item.name]
     try:
         with _time_limit():
@@ -149,9 +155,11 @@ def _check(
     if failure is None:
         return Line(item.name, points, points)
     if failure.is_stub:
-        failure.got = below(item.name, later)
+        failure.got = below(item.name, cells[place:])
     failure.points, left = points, earned(points, failure.cost)
-    parts = {key: str(getattr(failure, key)) for key in ("what", "got", "expected", "likely")}
+    parts = {
+        key: str(getattr(failure, key)) for key in ("what", "got", "expected", "also", "likely")
+    }
     parts["costs"] = item_analysis.said(str(failure)).costs
     told = {key: text for key, text in parts.items() if text}
     return Line(item.name, left, points, str(failure), told, failure.is_careless)

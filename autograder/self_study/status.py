@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,11 @@ class Exercise:
     minutes: int
     earned: float = 0.0
 
+    @property
+    def share_left(self) -> float:
+        """How much of it is to be done: where it has stages, by the points that are missing."""
+        return 0.0 if self.state == DONE else 1 - self.earned / (self.points or 1)
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -57,7 +62,7 @@ class Lesson:
     def minutes_left(self) -> float:
         """The lesson's minutes, by the share of its exercises' minutes that is not done."""
         every = sum(one.minutes for one in self.exercises)
-        left = every - sum(one.minutes for one in self.done)
+        left = sum(one.minutes * one.share_left for one in self.exercises)
         return self.minutes * left / every if every else 0.0
 
 
@@ -67,13 +72,35 @@ def read(folder: Path | str | None = None) -> list[Lesson]:
     Raises CourseError if there is none.
     """
     folder = Path(folder) if folder else ROOT / "lessons"
-    paths = sorted(folder.glob("[0-9][0-9]_*/*.ipynb"))
-    found = [read_one(path) for path in paths if path.stem == path.parent.name]
+    found = [replace(read_one(path), slug=path.parent.name) for path in notebooks(folder)[0]]
     if not found:
         raise CourseError(
             f"{folder} holds no lesson: give the folder in which 00_getting_started/ lies"
         )
     return found
+
+
+def notebooks(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The notebooks below ``folder`` that count, one for each lesson, and those that do not.
+
+    It is the one that is called as its folder, or the only one there is, whatever its name.
+    """
+    counted, left = list[Path](), list[Path]()
+    for lesson in sorted(folder.glob("[0-9][0-9]_*/")):
+        there = sorted(lesson.glob("*.ipynb"), key=lambda path: path.stem != lesson.name)
+        named = there[:1] if len(there) == 1 or lesson / f"{lesson.name}.ipynb" in there else []
+        counted += named
+        left += there[len(named) :]
+    return counted, left
+
+
+def not_counted(left: Iterable[Path]) -> str:
+    """A line for each notebook of `notebooks` that does not count."""
+    return "".join(
+        f"Not counted: {path.parent.name}/{path.name}. To count, it must be the only notebook "
+        f"there, or be called {path.parent.name}.ipynb.\n"
+        for path in left
+    )
 
 
 def show() -> None:

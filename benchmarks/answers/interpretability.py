@@ -5,12 +5,13 @@ import random
 
 import torch
 
-from attention.experiments import interpretability
 from attention.experiments import interpretability as measured
 from attention.interpretability import LeaveOneOut, perturb_attention
 from attention.provided.data.tokens import PAD
+from attention.provided.measuring import rank_agreement
 from attention.train import shipped
 from benchmarks.drawn import interval
+from benchmarks.explained import gradients, mean_attention
 from benchmarks.interpretability import ROWS, lengths, long_sentences
 
 TRIES = 20  # random directions for each row
@@ -23,20 +24,24 @@ def agreement(count=200):
     pairs = random.Random(0).sample(corpus.test, min(count, len(corpus.test)))
     batch = corpus.batch(pairs)
     effects = LeaveOneOut(model)(batch.source, batch.target).abs()
-    attention = measured.mean_attention(measured.look(model, batch), "cross_attention")
-    products, norms = measured.gradients(model, batch)
+    attention = mean_attention(measured.look(model, batch), "cross_attention")
+    products, norms = gradients(model, batch)
     says = {
         "attention": attention,
         "gradient · input": products,
         "length of the gradient": norms,
     }
-    first = interpretability.aligned_role(pairs, batch, True).any(-1)
+    first = measured.aligned_role(pairs, batch, True).any(-1)
     found = {}
     for which, mask in (("all letters", batch.target != PAD), ("first letters", first)):
         keys = zip(lengths(batch.source), mask.tolist(), strict=True)
         counts = [[n if counted else 0 for counted in row] for n, row in keys]
         for name, said in says.items():
-            taus = [tau for tau in measured.agreement(said, effects, counts) if not math.isnan(tau)]
+            taus = [
+                tau
+                for tau in rank_agreement.agreement(said, effects, counts)
+                if not math.isnan(tau)
+            ]
             found[f"{name}, {which}"] = interval(taus)
     return found
 

@@ -4,7 +4,7 @@ import re
 import shlex
 import textwrap
 
-from attention.train.corpora.download import readable
+from attention.provided.terminal_output import readable
 from benchmarks.on_a_gpu import machine, readings
 from benchmarks.on_a_gpu.running import as_typed
 from benchmarks.on_a_gpu.steps import STEPS

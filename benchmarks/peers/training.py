@@ -261,12 +261,12 @@ CONTESTANTS = [
 ]
 
 
-def in_types(contestants, dtypes):
+def in_types(contestants, dtypes, make=make):
     """Each contestant once for every dtype, which its name tells if there are several."""
     return [
         Contestant(
             f"{one.name}, {dtype}" if len(dtypes) > 1 else one.name,
-            functools.partial(_make_in, one.name, dtype),
+            functools.partial(_make_in, make, one.name, dtype),
             one.package,
         )
         for dtype in dtypes
@@ -274,5 +274,5 @@ def in_types(contestants, dtypes):
     ]
 
 
-def _make_in(name, dtype, _, **settings):
+def _make_in(make, name, dtype, _, **settings):
     return make(name, **settings, dtype=dtype)

@@ -33,6 +33,11 @@ const EXPLAIN = {
     return [{ text: `embedding: row ${ids[row]} of the table, feature ${col}: ${shown(value)}; times ` +
       `√${table.cols}: ${shown(value)} · ${shown(scale)} = ${shown(at(x, row, col))}` }];
   },
+  rows(x, row, col) {
+    const parts = x.from.rows.map(({ name, table, row: of }) =>
+      `row ${of(row)} of ${name}: ${shown(at(table, of(row), col))}`);
+    return [{ text: `feature ${col} of ${parts.join("; ")}; their sum = ${shown(at(x, row, col))}` }];
+  },
   positions(x, row, col) {
     const wave = col % 2 ? "cos" : "sin", exponent = `${col - (col % 2)}/${x.cols}`;
     return [{ text: `position: ${wave}(${x.from.first + row} / 10000^(${exponent})) = ` +
@@ -47,16 +52,17 @@ const EXPLAIN = {
     return [sum, ...first.flatMap((one) => explain(one, row, col))];
   },
   norm(x, row, col) {
-    const { x: before, layer, means, deviations } = x.from;
+    const { x: before, layer, means, deviations, eps } = x.from;
     const [value, mean, deviation] = [at(before, row, col), means[row], deviations[row]];
     const [scale, shift] = [layer.weight.data[col], layer.bias.data[col]];
     return [
       { text: `mean of this row of ${before.name}: ${shown(mean)}; standard deviation, ` +
-        `√(variance + 0.00001): ${shown(deviation)}` },
+        `√(variance + ${eps.toFixed(12).replace(/0+$/, "")}): ${shown(deviation)}` },
       { text: `(${shown(value)} − ${inner(mean)}) / ${shown(deviation)} = ` +
         shown((value - mean) / deviation) },
       { text: `times its weight ${inner(scale)}, plus its bias ${inner(shift)} = ` +
         shown(at(x, row, col)) },
+      ...(before.from.op === "rows" ? explain(before, row, col) : []), // where the model begins
     ];
   },
   linear(x, row, col) {
@@ -76,6 +82,14 @@ const EXPLAIN = {
     const before = at(x.from.x, row, col);
     return [
       { text: `max(0, ${shown(before)}) = ${shown(at(x, row, col))}` },
+      ...explain(x.from.x, row, col),
+    ];
+  },
+  gelu(x, row, col) {
+    const before = at(x.from.x, row, col);
+    return [
+      { text: `x · Φ(x), Φ the share of a normal distribution below x: ${shown(before)} · ` +
+        `${shown(shareBelow(before))} = ${shown(at(x, row, col))}` },
       ...explain(x.from.x, row, col),
     ];
   },

@@ -115,8 +115,10 @@ function weightTable(x, queries, keys, label, chosen, choose) {
     return el("tr", { role: "row" }, el("th", { scope: "row", role: "rowheader" }, query),
       cells[row]);
   });
+  const long = keys.length > 7 && keys.some((key) => key.length > 4); // then they stand upright
   const table = el("table", {
-    role: "grid", "aria-label": label, class: keys.length > 12 ? "weights many" : "weights",
+    role: "grid", "aria-label": label,
+    class: `weights${keys.length > 12 ? " many" : ""}${long ? " long" : ""}`,
     click: ({ target }) => target.place && select(...target.place, true),
     keydown: (event) => {
       const to = event.target.place && moved(event, ...event.target.place, x);

@@ -41,6 +41,24 @@ function decoderPieces(layer) {
   ];
 }
 
+/** The pieces of a layer of the BERT: post-norm, so that each sum is normalised. */
+function readerPieces(layer) {
+  const norm = "each row: mean 0, variance 1, then scale and shift";
+  return [
+    { name: "x", what: "what comes in", x: layer.x },
+    { name: "self-attention", what: "every piece looks at every piece", attention: layer.self },
+    ...output("", layer.self),
+    { name: "x + attention", what: "the residual: what came in, plus the update", x: layer.sum },
+    { name: "norm_1", what: norm, x: layer.normed },
+    { name: "linear_1, GELU", what: "hidden units, d_ff of them; GELU weighs each one", x: layer.hidden },
+    { name: "linear_2", what: "back to d_model features", x: layer.update },
+    { name: "x + feed-forward", what: "the residual: norm_1, plus the update", x: layer.both },
+    { name: "norm_2", what: `${norm}; this goes out`, x: layer.out },
+  ];
+}
+
+const PIECES = { encoder: encoderPieces, decoder: decoderPieces, reader: readerPieces };
+
 function output(which, { merged, output: update }) {
   return [
     { name: `merged heads${which}`, what: "the heads' contexts side by side", x: merged },
@@ -65,17 +83,17 @@ function startOfStack(piece, layer, head) {
 /**
  * Show one stack of layers.
  *
- * side     "encoder" or "decoder"
+ * side     "encoder", "decoder" or "reader"
  * layers   what `encode` or `decode` kept of each layer
- * last     {name, x}: the norm after the last layer
+ * last     {name, x}: the norm after the last layer, or null
  * labels   {rows, keys, source}: names of the positions, as rows and as keys, and of the source's,
  *          which cross-attention sees
  * choice   what is looked at, from `startOfStack`; changed in place
  * again    a function that shows the stack anew after a choice
  */
 function showStack(side, layers, last, labels, choice, again) {
-  const pieces = (side === "encoder" ? encoderPieces : decoderPieces)(layers[choice.layer]);
-  if (choice.layer === layers.length - 1) {
+  const pieces = PIECES[side](layers[choice.layer]);
+  if (last && choice.layer === layers.length - 1) {
     pieces.push({ name: last.name, what: "after the last layer, one more norm", x: last.x });
   }
   const piece = pieces.find((one) => one.name === choice.piece) ?? pieces[2];

@@ -74,16 +74,16 @@ function add(x, update, name) {
 }
 
 /** Every row gets mean 0 and variance 1, then a learned scale and shift per feature. */
-function layerNorm(x, layer, name) {
+function layerNorm(x, layer, name, eps = EPS) {
   const means = [], deviations = [];
   for (let t = 0; t < x.rows; t++) {
     const row = x.data.subarray(t * x.cols, (t + 1) * x.cols);
     const mean = row.reduce((sum, value) => sum + value, 0) / x.cols;
     const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.cols;
     means.push(mean);
-    deviations.push(Math.sqrt(variance + EPS));
+    deviations.push(Math.sqrt(variance + eps));
   }
-  return tabulate(x.rows, x.cols, name, { op: "norm", x, layer, means, deviations }, (t, i) =>
+  return tabulate(x.rows, x.cols, name, { op: "norm", x, layer, means, deviations, eps }, (t, i) =>
     (at(x, t, i) - means[t]) / deviations[t] * layer.weight.data[i] + layer.bias.data[i]);
 }
 
@@ -221,15 +221,22 @@ function onlyWords(logits) {
 
 // The weights, as the page holds them
 
-/** The numbers of a base64 text: little-endian float32. */
-function floats(text) {
+/** The numbers of a base64 text: little-endian float16 or float32. */
+function floats(text, bits) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return new Float32Array(bytes.buffer);
+  return bits === 16 ? Float64Array.from(new Uint16Array(bytes.buffer), half)
+    : Float64Array.from(new Float32Array(bytes.buffer));
+}
+
+/** The float16 whose bits these are: a sign, five of an exponent, ten of a fraction. */
+function half(bits) {
+  const sign = bits & 0x8000 ? -1 : 1, exponent = (bits >> 10) & 31, fraction = bits & 0x3ff;
+  return sign * (exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction);
 }
 
 /** Build {encoder: {layers: [{attention: {W_q: {weight, bias}, …}, …}], norm}, …} from the data. */
 function unpack(packed) {
-  const numbers = Float64Array.from(floats(packed.numbers)), model = { ...packed.settings };
+  const numbers = floats(packed.numbers, packed.bits), model = { ...packed.settings };
   for (const { name, rows, cols, first } of packed.tensors) {
     const path = name.split("."), last = path.pop();
     let place = model;
@@ -239,6 +246,12 @@ function unpack(packed) {
     });
     place[last] = { rows, cols, name, data: numbers.subarray(first, first + rows * cols) };
   }
+  return model;
+}
+
+/** The Transformer of lesson 10, with its two embedding tables as matrices. */
+function translatorOf(packed) {
+  const model = unpack(packed);
   for (const table of ["source_embedding", "target_embedding"]) model[table] = model[table].weight;
   return model;
 }

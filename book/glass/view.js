@@ -5,7 +5,7 @@ const MOST_LETTERS = 100; // as in Transformer.translate
 const WAIT = 150; // milliseconds after the last key
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const model = unpack(data);
+const model = translatorOf(data);
 
 const choices = {
   encoder: startOfStack("self-attention", 0, 0),
@@ -72,18 +72,22 @@ function judged(german) {
     : el("span", { class: "bad" }, `✗ Wrong: it should be ${right}.`);
 }
 
+/** A table of tokens: their positions, what they are called, and their ids. */
+function tokenTable(caption, ids, called) {
+  const row = (name, cells) => el("tr", {}, el("th", { scope: "row" }, name),
+    cells.map((cell) => el("td", {}, cell)));
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    el("table", { class: "tokens" }, el("caption", {}, caption), el("tbody", {},
+      row("position", ids.map((_, t) => String(t))),
+      row("token", called.map((name) => el("strong", {}, name))),
+      row("id", ids.map(String)))));
+}
+
 function showTokens() {
-  const table = (caption, ids, vocabulary) => el("div", { class: "scroll", tabindex: 0,
-    role: "region", "aria-label": caption }, el("table", { class: "tokens" },
-    el("caption", {}, caption), el("tbody", {},
-      el("tr", {}, el("th", { scope: "row" }, "position"), ids.map((_, t) => el("td", {}, String(t)))),
-      el("tr", {}, el("th", { scope: "row" }, "token"), names(ids, vocabulary).map((name) =>
-        el("td", {}, el("strong", {}, name)))),
-      el("tr", {}, el("th", { scope: "row" }, "id"), ids.map((id) => el("td", {}, String(id)))))));
-  put("tokens-body",
-    table(`source, one of ${data.source.length} tokens each`, result.encoded.ids, data.source),
-    table(`what the decoder reads, one of ${data.target.length} tokens each`, result.decoded.ids,
-      data.target));
+  const table = (caption, ids, vocabulary) => tokenTable(
+    `${caption}, one of ${vocabulary.length} tokens each`, ids, names(ids, vocabulary));
+  put("tokens-body", table("source", result.encoded.ids, data.source),
+    table("what the decoder reads", result.decoded.ids, data.target));
 }
 
 function showVectors() {
@@ -144,38 +148,39 @@ function showAll() {
   put("greedy-body", showGreedy(result.greedy, data.target));
 }
 
-/** Read the field, run the model and show everything, or say what is wrong with what was typed. */
+/** Read the field, run the model and show everything, or say below the field what is wrong with it. */
 function run() {
   const field = document.getElementById("number");
   const { problem, words, number } = readInput(field.value, data.source);
-  document.getElementById("machine").hidden = Boolean(problem);
   field.setAttribute("aria-invalid", Boolean(problem));
-  if (problem) return put("said", el("p", { class: "bad" }, problem));
+  document.getElementById("problem").textContent = problem ?? "";
+  document.getElementById("machine").hidden = Boolean(problem) && !result;
+  if (problem) return; // what was shown last stands, and says of which number it is
   result = { number, ...translate(words, choices.beams.K, choices.beams.alpha) };
   showSaid(textOf(result.greedy.ids, data.target));
-  return showAll();
+  showAll();
 }
 
-let waiting = 0;
-document.getElementById("number").addEventListener("input", () => {
-  clearTimeout(waiting);
-  waiting = setTimeout(run, WAIT);
-});
-document.getElementById("form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  clearTimeout(waiting);
-  run();
-});
-for (const button of document.querySelectorAll(".examples button")) {
-  button.addEventListener("click", () => {
-    document.getElementById("number").value = button.textContent;
+/**
+ * Call `read` at once, and whenever something else is typed into a form or chosen of its examples.
+ *
+ * A link may choose it, by the field's id: glass.html?number=931
+ */
+function listen(form, field, read) {
+  let waiting = 0;
+  const now = () => { clearTimeout(waiting); read(); };
+  field.addEventListener("input", () => {
     clearTimeout(waiting);
-    run();
+    waiting = setTimeout(read, WAIT);
   });
+  form.addEventListener("submit", (event) => { event.preventDefault(); now(); });
+  for (const button of form.querySelectorAll(".examples button")) {
+    button.addEventListener("click", () => { field.value = button.textContent; now(); });
+  }
+  const asked = new URLSearchParams(location.search).get(field.id);
+  if (asked !== null) field.value = asked;
+  read();
 }
-prefersDark.addEventListener("change", () => result && showAll());
 
-// A link may choose the number: glass.html?number=931
-const asked = new URLSearchParams(location.search).get("number");
-if (asked !== null) document.getElementById("number").value = asked;
-run();
+prefersDark.addEventListener("change", () => result && showAll());
+listen(document.getElementById("form"), document.getElementById("number"), run);

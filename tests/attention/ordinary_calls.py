@@ -8,7 +8,9 @@ from attention import (
     bahdanau_attention,
     efficient_attention,
     encoders_and_vision,
+    modern_decoder,
     multi_head_attention,
+    published_model,
     score_functions,
     sequence_to_sequence,
     training,
@@ -27,7 +29,7 @@ from attention.experiments import efficient_attention as recall
 from attention.experiments import interpretability
 from attention.provided.data import digits, documents, keywords
 from attention.provided.data.numbers import in_words, numbers
-from attention.provided.measuring import timing
+from attention.provided.measuring import other_weights, rank_agreement, timing
 from attention.train.corpora import bpe
 from attention.train.runs import curves
 from attention.train.speed import acceleration
@@ -61,7 +63,7 @@ NUMBERS = {
     **dict.fromkeys(("d", "d_attention", "d_embedding", "d_ff", "d_head", "d_k", "d_v"), COUNT),
     **dict.fromkeys(("d_memory", "d_model", "d_q", "d_state", "n_kv_heads", "channels"), COUNT),
     **dict.fromkeys(("n_classes", "n_experts", "bytes_per_number", "max_tokens"), COUNT),
-    **dict.fromkeys(("step", "warmup_steps", "patience", "max_length", "width"), COUNT),
+    **dict.fromkeys(("step", "warmup_steps", "patience", "max_length", "width", "n_types"), COUNT),
     **dict.fromkeys(("n_new", "batch", "group"), COUNT),
     **dict.fromkeys(("T", "T_q", "T_k", "B", "r", "n_merges", "n_random", "window"), ANY_COUNT),
     **dict.fromkeys(("n_batches", "epoch", "good_steps", "i", "j", "n_cached"), ANY_COUNT),
@@ -71,10 +73,17 @@ NUMBERS = {
     ("MixtureOfExperts", "k"): ("whole", 1, 3),
     ("top_k_gate", "k"): ("whole", 1, 4),
     ("leaks", "t"): ("whole", 0, 4),
+    ("search", "k"): ("whole", 1, 3),
     ("bigbird_mask", "n_random"): ("whole", 0, 5),
     ("window_in_blocks", "window"): COUNT,
     ("local_window", "T_k"): COUNT,
     ("generate", "max_length"): ANY_COUNT,
+    ("generate_with_cache", "max_length"): ANY_COUNT,
+    ("newton_schulz", "steps"): ANY_COUNT,
+    **{(f"Modern{part}", "window"): COUNT for part in ("Attention", "DecoderLayer", "Decoder")},
+    ("cache_bytes", "window"): COUNT,
+    "multiple": COUNT,
+    "momentum": BELOW_1,
     ("predictive_local_weights", "D"): POSITIVE,
     ("sinusoidal_positions", "d_model"): ("whole", 2, math.inf),
     ("recall.make", "pairs"): ("whole", 1, 64),
@@ -111,6 +120,10 @@ OTHERS = {
         "b_h",
         "b_x",
         "annotations",
+        "matrix",
+        "past",
+        "qk_norm",
+        "real",
         "backward",
         "batches",
         "betas",
@@ -167,6 +180,8 @@ OTHERS = {
     *("source", "state", "states", "summaries", "table", "target", "text", "texts", "theirs"),
     *("tied", "tokens", "total", "totals", "u", "uniform", "update", "v", "value", "values"),
     *("weight", "weights", "words", "x", "x_train", "y_train", "t", "seed"),
+    *("function", "passages", "published", "queries", "return_layers", "vocabulary", "wanted"),
+    "word",
 }
 
 IDS = torch.tensor([[4, 5, 2], [6, 2, 0]])  # (2, 3)
@@ -503,14 +518,74 @@ CALLS = {
         dropout=0.1,
     ),
     "blank_each_patch": of(encoders_and_vision.blank_each_patch, images=draw(2, 1, 4, 6), size=2),
-    "occlusion_map": of(
-        encoders_and_vision.occlusion_map,
-        model=lambda images: images.flatten(1)[:, :4],
-        images=draw(2, 1, 4, 6),
-        labels=torch.tensor([0, 3]),
-        size=2,
+    "BertEmbeddings": of(
+        published_model.BertEmbeddings, vocab_size=9, max_length=5, d_model=4, n_types=2
     ),
-    "role_scores": of(looks.role_scores, weights=draw(2, 3, 5, 5), role=ALL.expand(2, 5, 5)),
+    "bert_layer": of(published_model.bert_layer, d_model=12, n_heads=1, d_ff=8),
+    "BertLayers": of(published_model.BertLayers, d_model=12, n_heads=1, d_ff=8, n_layers=1),
+    "BertLayers.forward": of_module(
+        lambda: published_model.BertLayers(12, 1, 8, n_layers=1), x=draw(2, 3, 12), mask=SEEN
+    ),
+    "PublishedEncoder": of(
+        published_model.PublishedEncoder,
+        vocab_size=9,
+        max_length=5,
+        d_model=12,
+        n_heads=1,
+        d_ff=8,
+        n_layers=1,
+    ),
+    "rms_norm": of(modern_decoder.rms_norm, x=draw(2, 4), weight=torch.ones(4), eps=1e-6),
+    "swiglu_units": of(modern_decoder.swiglu_units, d_ff=10, multiple=2),
+    "SwiGLU": of(modern_decoder.SwiGLU, d_model=4, d_ff=6),
+    "ModernAttention": of(
+        modern_decoder.ModernAttention, d_model=12, n_heads=1, n_kv_heads=1, window=2
+    ),
+    "ModernDecoderLayer": of(
+        modern_decoder.ModernDecoderLayer, d_model=12, n_heads=1, n_kv_heads=1, d_ff=8, window=2
+    ),
+    "ModernDecoder": of(
+        modern_decoder.ModernDecoder,
+        vocab_size=9,
+        d_model=12,
+        n_heads=1,
+        n_kv_heads=1,
+        d_ff=8,
+        n_layers=1,
+        window=2,
+    ),
+    "generate_with_cache": of(
+        modern_decoder.generate_with_cache,
+        model=lambda tokens, past, real: (_logits(tokens), past),
+        tokens=IDS,
+        choose=_best,
+        max_length=3,
+    ),
+    "cache_bytes": of(
+        modern_decoder.cache_bytes,
+        T=5,
+        n_layers=1,
+        n_kv_heads=1,
+        d_head=4,
+        window=3,
+        bytes_per_number=2,
+    ),
+    "pair_up": of(modern_decoder.pair_up, weight=draw(12, 4), n_heads=1),
+    "newton_schulz": of(modern_decoder.newton_schulz, matrix=draw(3, 4), steps=2),
+    "muon_step": of(
+        modern_decoder.muon_step,
+        parameter=draw(3, 4),
+        gradient=draw(3, 4),
+        m=draw(3, 4),
+        learning_rate=0.1,
+        momentum=0.9,
+        weight_decay=0.1,
+    ),
+    "sentence_vectors": of(published_model.sentence_vectors, hidden=draw(2, 3, 12), mask=SEEN),
+    "search": of(published_model.search, queries=draw(2, 12), passages=draw(3, 12), k=2, block=2),
+    "role_scores": of(
+        interpretability.role_scores, weights=draw(2, 3, 5, 5), role=ALL.expand(2, 5, 5)
+    ),
     "Explained.log_p": of_module(
         lambda: looks.Explained(_transformer()),
         "log_p",
@@ -527,9 +602,9 @@ CALLS = {
         places=IDS > 3,
     ),
     "null_space_dimension": of(looks.null_space_dimension, values=draw(5, 2), tolerance=1e-5),
-    "null_space": of(looks.null_space, values=draw(5, 2), tolerance=1e-5),
+    "null_space": of(other_weights.null_space, values=draw(5, 2), tolerance=1e-5),
     "effective_attention": of(
-        looks.effective_attention, weights=draw(2, 5), values=draw(5, 3), tolerance=1e-5
+        other_weights.effective_attention, weights=draw(2, 5), values=draw(5, 3), tolerance=1e-5
     ),
     "token_identifiability": of(
         looks.token_identifiability, hidden=draw(2, 3, 4), inputs=draw(2, 3, 4), mask=SEEN
@@ -547,14 +622,14 @@ CALLS = {
         block=2,
     ),
     "causal_linear_attention": of(
-        efficient_attention.causal_linear_attention, q=Q, k=Q, v=Q, block=2
+        recall.causal_linear_attention, features=torch.exp, q=Q, k=Q, v=Q, block=2
     ),
-    "window_in_blocks": of(efficient_attention.window_in_blocks, q=Q, k=Q, v=Q, window=2),
+    "window_in_blocks": of(recall.window_in_blocks, q=Q, k=Q, v=Q, window=2),
     "grouped_query_attention": of(
         efficient_attention.grouped_query_attention, q=HEADS, k=HEADS, v=HEADS, mask=ALL
     ),
     "kv_cache_bytes": of(
-        efficient_attention.kv_cache_bytes,
+        recall.kv_cache_bytes,
         T=3,
         n_layers=2,
         n_kv_heads=2,
@@ -578,7 +653,7 @@ CALLS = {
     "recall.make": of(recall.make, count=2, pairs=3, draw=torch.Generator()),
     "documents.make": of(documents.make, n=2, seed=0),
     "shuffle_patches": of(digits.shuffle_patches, images=draw(2, 1, 8, 8), size=2, seed=0),
-    "bootstrap": of(interpretability.bootstrap, numbers=[1.0, 2.0], draws=9, seed=0),
+    "bootstrap": of(rank_agreement.bootstrap, numbers=[1.0, 2.0], draws=9, seed=0),
     "milliseconds": of(timing.milliseconds, action=lambda: None, repeats=2),
     "offset_role": of(interpretability.offset_role, mask=ALL[None], offset=-1),
     "roles.uniform": of(interpretability.uniform, mask=ALL[None]),

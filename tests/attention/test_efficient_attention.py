@@ -15,16 +15,13 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from attention.efficient_attention import (
-    causal_linear_attention,
     flash_attention,
     flash_attention_backward,
     grouped_query_attention,
-    kv_cache_bytes,
     linear_attention,
     linear_attention_step,
     online_softmax,
     positive_features,
-    window_in_blocks,
 )
 from attention.experiments import efficient_attention
 from attention.masked_attention import local_mask, masked_attention
@@ -97,7 +94,9 @@ def test_linear_attention_in_blocks_in_steps_and_all_at_once():
     similarity = (positive_features(q) @ positive_features(k).mT).tril()
     expected = similarity / similarity.sum(-1, keepdim=True) @ v
     for block in (1, 7, 50, 128):
-        torch.testing.assert_close(causal_linear_attention(q, k, v, block), expected)
+        torch.testing.assert_close(
+            efficient_attention.causal_linear_attention(positive_features, q, k, v, block), expected
+        )
     state, normaliser = torch.zeros(2, 3, 6, 5).double(), torch.zeros(2, 3, 6).double()
     for t in range(50):
         one = (x[:, :, t] for x in (q, k, v))
@@ -112,7 +111,7 @@ def test_linear_attention_in_blocks_in_steps_and_all_at_once():
 def test_the_window_in_blocks_is_the_local_mask(T, window):
     q, k, v = qkv(T, T)
     expected = masked_attention(q, k, v, local_mask(T, window))
-    torch.testing.assert_close(window_in_blocks(q, k, v, window), expected)
+    torch.testing.assert_close(efficient_attention.window_in_blocks(q, k, v, window), expected)
 
 
 @pytest.mark.parametrize("H_kv", [1, 2, 3, 6])
@@ -131,7 +130,7 @@ def test_heads_that_cannot_be_shared_are_refused_with_both_numbers():
 
 def test_the_cache_is_what_the_tensors_take():
     layers = [torch.zeros(2, 3, 10, 5, dtype=torch.float16) for _ in range(4)]
-    assert kv_cache_bytes(10, 4, 3, 5) == sum(layer.nbytes for layer in layers)
+    assert efficient_attention.kv_cache_bytes(10, 4, 3, 5) == sum(layer.nbytes for layer in layers)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts the peak")

@@ -18,12 +18,12 @@ from attention.encoders_and_vision import (
     blank_each_patch,
     mask_tokens,
     mean_pooling,
-    occlusion_map,
     patchify,
 )
 from attention.experiments import encoders_and_vision as experiments
 from attention.provided.data import digits, documents
 from attention.provided.files import ROOT
+from attention.provided.measuring.occlusion import occlusion_map
 from attention.provided.training_steps import fewer
 from benchmarks import digits as benchmark
 
@@ -176,7 +176,7 @@ def test_without_positions_the_order_of_the_patches_is_nothing():
 def test_the_occlusion_map_is_the_loss_of_probability():
     images, labels = torch.rand(2, 1, 4, 6), torch.tensor([3, 0])
     model = VisionTransformer((4, 6), 2, 1, 5, **SMALL).eval()
-    drops = occlusion_map(model, images, labels, 2)
+    drops = occlusion_map(model, images, labels, blank_each_patch(images, 2))
     assert drops.shape == (2, 6)
     for b in range(2):
         for n in range(6):

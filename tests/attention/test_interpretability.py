@@ -7,27 +7,32 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention.experiments import interpretability
 from attention.experiments import interpretability as measured
 from attention.interpretability import (
     ActivationPatching,
     HeadImportance,
     HiddenTokenAttribution,
     LeaveOneOut,
-    effective_attention,
-    null_space,
     null_space_dimension,
     perturb_attention,
-    role_scores,
     token_identifiability,
 )
+from attention.provided.data.number_words import alignment
 from attention.provided.data.tokens import PAD
 from attention.provided.figures.explorer import Sentence, explorer
 from attention.provided.files import ROOT
+from attention.provided.measuring.other_weights import (
+    effective_attention,
+    largest_change,
+    null_space,
+)
+from attention.provided.measuring.rank_agreement import tau
 from attention.provided.models import translators
 from attention.provided.models.attention_weights import watch_attention
+from attention.provided.models.rearranged_attention import rearranged
 from attention.train import shipped
 from benchmarks import interpretability as benchmark
+from benchmarks.explained import exact_without, right_letters
 
 STORED = json.loads((ROOT / "data" / "interpretability.json").read_text(encoding="utf-8"))
 
@@ -45,7 +50,7 @@ def few(numbers):
 
 def test_role_scores_of_equal_weights_are_shares():
     mask = torch.ones(2, 5, 5).bool().tril()
-    scores = role_scores(interpretability.uniform(mask), interpretability.offset_role(mask, -1))
+    scores = measured.role_scores(measured.uniform(mask), measured.offset_role(mask, -1))
     torch.testing.assert_close(scores, torch.tensor([(1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 4]))
 
 
@@ -71,7 +76,7 @@ def test_other_weights_have_the_same_output(T, d, seed):
 def test_the_search_gets_farther_than_random_directions():
     torch.manual_seed(0)
     values, weights = torch.randn(30, 12).double(), torch.randn(30).double().softmax(0)
-    found = measured.largest_change(weights, values)
+    found = largest_change(weights, values)
     torch.testing.assert_close(found @ values, weights @ values)
     assert found.min() >= 0 and abs(found.sum() - 1) < 1e-9
     for _ in range(10):
@@ -85,12 +90,12 @@ def test_tau_is_scipys():
     torch.manual_seed(0)
     for _ in range(20):
         x, y = torch.randint(0, 5, (2, 7)).double()
-        assert measured.tau(x, y) == pytest.approx(kendalltau(x, y).statistic)
+        assert tau(x, y) == pytest.approx(kendalltau(x, y).statistic)
 
 
 def test_letters_belong_to_the_words_of_their_numbers(numbers):
     for _, source, target in numbers[1].test:
-        words = interpretability.alignment(source, target)
+        words = alignment(source, target)
         assert len(words) == len(target)
         assert {*words} - {None} == {*range(len(source.split()))}
 
@@ -99,8 +104,8 @@ def test_leaving_out_is_zero_for_padding_and_large_where_it_matters(numbers, few
     pairs, batch = few
     effects = LeaveOneOut(numbers[0])(batch.source, batch.target)
     assert not effects.transpose(1, 2)[batch.source == PAD].any()
-    role = interpretability.aligned_role(pairs, batch, first=True)
-    inside = interpretability.aligned_role(pairs, batch, first=False)
+    role = measured.aligned_role(pairs, batch, first=True)
+    inside = measured.aligned_role(pairs, batch, first=False)
     assert effects[role].mean() > 2 * effects[inside].mean() > 0
 
 
@@ -129,12 +134,12 @@ def test_importance_is_the_slope_of_the_loss(numbers, few):
 
 def test_rearranged_weights_reach_the_other_values(numbers, few):
     model, batch = numbers[0], few[1]
-    whole = measured.right_letters(model, batch)
+    whole = right_letters(model, batch)
     for how in ("shuffled", "uniform"):
-        with measured.rearranged(model, batch.source, how):
-            changed = measured.right_letters(model, batch)
+        with rearranged(model, batch.source, how):
+            changed = right_letters(model, batch)
         assert changed.double().mean() < whole.double().mean()
-    assert torch.equal(measured.right_letters(model, batch), whole)
+    assert torch.equal(right_letters(model, batch), whole)
 
 
 def test_greedy_translation_is_right_where_every_letter_is(numbers):
@@ -142,7 +147,7 @@ def test_greedy_translation_is_right_where_every_letter_is(numbers):
     model.float()
     batch = corpus.batch(corpus.test[-30:])
     off = [("decoder.layers.0.attention", head) for head in range(2)]
-    share = measured.exact_without(model, batch, off)
+    share = exact_without(model, batch, off)
     gates = {"decoder.layers.0.attention": torch.tensor([0.0, 0, 1, 1])}
     with watch_attention(model, gates):
         texts = translators.translations(model, corpus, corpus.test[-30:])

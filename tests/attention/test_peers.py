@@ -10,7 +10,7 @@ from attention.provided.data.tokens import PAD
 from attention.train.core.devices import dtype_of_products
 from benchmarks import scaling
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers import attention, decoding, racing, training
+from benchmarks.peers import attention, decoding, modern, racing, search, training, writing
 
 SIZE = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_layers": 2, "vocab_size": 40}
 INSTALLED = [
@@ -218,7 +218,8 @@ def test_on_cuda_all_races_are_run_there(capsys, monkeypatch):
 
     def race(contestants, settings, rounds, units=1, device="cpu"):
         told.append((device, settings["device"]))
-        value = [[1, 2]] if "sentences" in settings else (1234, [])
+        writes = "sentences" in settings or "texts" in settings
+        value = [[1, 2]] if writes else (1234, [])
         return [racing.Result("course", [1.0], [2.0], 8.0, value)]
 
     monkeypatch.setattr(peers, "differences", differences)
@@ -226,7 +227,8 @@ def test_on_cuda_all_races_are_run_there(capsys, monkeypatch):
     words = ["--sizes", "tiny", "--lengths", "128", "--rounds", "1", "--device", "cuda"]
     assert peers.main(words) == 0
     shown = capsys.readouterr().out
-    assert told == ["cuda", ("cuda", "cuda")] * 3 + [("cuda", "cuda")]
+    both = ["cuda", ("cuda", "cuda")]  # first compared, then raced
+    assert told == both * 3 + [("cuda", "cuda")] + both + [("cuda", "cuda")] * len(writing.TEXTS)
     assert "A card, 1 thread" in shown and "3 steps a turn" in shown
     # Two tokens in two seconds of the clock, though the processor worked for one.
     assert re.search(r"^  course +1 +1,000\.0 +2,000\.0 +1\.00 \(", shown, re.MULTILINE)
@@ -274,3 +276,105 @@ def test_each_sweep_prints_its_exponents(capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert shown.count("CPU ms") == shown.count("MiB") == 2
     assert re.search(r"^layers +2 +4  exponent  last two$", shown, re.MULTILINE)
+
+
+# Passages to vectors
+
+
+@pytest.fixture
+def small_encoder(monkeypatch):
+    sizes = {"max_length": 128, "d_model": 16, "n_heads": 2, "d_ff": 24, "n_layers": 2}
+    monkeypatch.setattr(search, "SIZE", {**search.SIZE, **sizes})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        one.name
+        for one in search.CONTESTANTS[1:]
+        if one.package is None or importlib.util.find_spec(one.package)
+    ],
+)
+def test_all_encoders_give_the_same_vectors(name, small_encoder):
+    for ordered in (False, True):
+        assert search.difference(name, ordered) < search.CLOSE
+
+
+def test_the_batches_of_both_races_hold_the_same_passages():
+    usual, ordered = (search.passages(ordered) for ordered in (False, True))
+    texts = [
+        {tuple(row[row != PAD].tolist()) for ids in some for row in ids}
+        for some in (usual, ordered)
+    ]
+    assert texts[0] == texts[1] and len(texts[0]) == search.PASSAGES
+    assert search.padding(ordered) < 0.1 < search.padding(usual)
+
+
+def test_a_race_of_encoders_says_threads_and_padding(capsys, monkeypatch, small_encoder):
+    monkeypatch.setattr(search, "CONTESTANTS", search.CONTESTANTS[:1])
+    asked = []
+
+    def race(contestants, settings, rounds, units=1, threads=1, device="cpu"):
+        asked.append((settings["ordered"], threads))
+        return [racing.Result("course", [1.0], [2.0], 8.0)]
+
+    monkeypatch.setattr(peers, "race", race)
+    assert peers.main(["search", "--rounds", "1"]) == 0
+    assert asked == [(False, 1), (False, 2), (True, 1), (True, 2)]
+    shown = capsys.readouterr().out
+    assert "1 thread\n" in shown and "of like lengths" in shown
+    speeds = [
+        int(one.replace(",", "")) for one in re.findall(r"^  course +([0-9,]+) ", shown, re.M)
+    ]
+    assert speeds[0] == pytest.approx(2 * speeds[1], abs=1)  # by the processor, and by the clock
+
+
+# Lesson 20's decoder
+
+MINI = modern.SIZES["mini"]
+PEERS = [
+    one.name
+    for one in modern.CONTESTANTS[1:]
+    if one.package is None or importlib.util.find_spec(racing.PACKAGES[one.package])
+]
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_a_decoder_of_a_peer_gives_the_courses_logits(name):
+    batches = modern.make_batches("mini")
+    assert modern.difference(name, MINI, batches[0]) < peers.CLOSE
+    counts = {
+        sum(parameter.numel() for parameter in kind.parameters())
+        for kind in (modern.course(MINI), modern.PEERS[name](**MINI))
+    }
+    assert len(counts) == 1
+
+
+@pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
+def test_the_decoders_fast_step_learns_as_the_lessons_parts_do(dtype):
+    batches = modern.make_batches("mini")
+    found = modern.make("course", MINI, batches, dtype=dtype)()
+    usual = modern.make("the lesson's parts", MINI, batches, dtype=dtype)()
+    assert found[0] == usual[0] and len(set(found[1])) == len(batches)
+    assert found[1] == pytest.approx(usual[1], rel=1e-4 if dtype == "auto" else 0.01)
+    assert modern.real_tokens(batches) == 2 * 2 * 8
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        one.name
+        for one in writing.CONTESTANTS[1:]
+        if one.package is None or importlib.util.find_spec(racing.PACKAGES[one.package])
+    ],
+)
+def test_all_write_the_same_texts(name):
+    ours, theirs = (writing.make(one, MINI, texts=2, length=6)() for one in ("course", name))
+    assert ours == theirs and [len(row) for row in ours] == [6, 6]
+
+
+def test_other_texts_are_noticed(capsys):
+    results = [racing.Result("course", value=[[5, 6]]), racing.Result("a", value=[[5, 7]])]
+    assert not peers.same_texts(results)
+    assert capsys.readouterr().out == "  a: 1 of 2 tokens are the course's\n"
+    assert peers.same_texts([results[0], racing.Result("a", value=[[5, 6]])])

@@ -128,7 +128,7 @@ def answer_deleted(paper):
     paper.cells.remove(cell(paper))
 
 
-@case(NAME, "its cell is missing")
+@case(NAME, "its cell is not a code cell")
 def answer_as_text(paper):
     place = paper.cells.index(cell(paper))
     text = nbformat.v4.new_markdown_cell(cell(paper).source, metadata=cell(paper).metadata)

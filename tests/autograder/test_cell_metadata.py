@@ -36,8 +36,8 @@ def test_what_is_written_is_read(kind, made):
 @pytest.mark.parametrize("how", [cell_metadata.INSIDE, cell_metadata.OUTSIDE, cell_metadata.SKIP])
 def test_how_a_cell_is_run(how):
     assert cell_metadata.run({"metadata": cell_metadata.to_run(how)}) == how
-    assert not cell_metadata.is_missing({"metadata": cell_metadata.to_run(how)})
-    assert cell_metadata.is_missing({"metadata": cell_metadata.to_run(how, missing=True)})
+    assert not cell_metadata.missing({"metadata": cell_metadata.to_run(how)})
+    assert cell_metadata.missing({"metadata": cell_metadata.to_run(how, missing="gone")})
 
 
 ODD = [{}, {"metadata": None}, {"metadata": []}, {"metadata": {"nbgrader": 1, "autograder": "x"}}]
@@ -51,7 +51,7 @@ def test_odd_metadata_say_nothing(cell):
         cell_metadata.is_solution,
         cell_metadata.is_known,
         cell_metadata.is_demo,
-        cell_metadata.is_missing,
+        cell_metadata.missing,
     ]
     assert not any(ask(cell) for ask in asked)
     assert (

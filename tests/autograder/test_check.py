@@ -194,7 +194,8 @@ def error_of(outputs):
     (output,) = outputs
     assert output.output_type == "error"
     assert output.ename == "CheckFailed"
-    assert "\n".join(output.traceback) == output.evalue  # the message, and nothing else
+    # The message, in lines that are not too wide, and nothing else.
+    assert " ".join(output.traceback).split() == output.evalue.split()
     return output.traceback
 
 
@@ -217,9 +218,8 @@ def test_kernel_wrong_shows_exactly_the_message(kernel):
 def test_kernel_error_names_the_line(kernel):
     said = error_of(kernel["raises"])
     assert said[0].startswith("softmax: your code raised ")
-    assert said[2] == " " * 12 + (
-        "line 3 of its cell, in softmax: return (scores - largest).no_such_method()"
-    )
+    where = "line 3 of its cell, in softmax: return (scores - largest).no_such_method()"
+    assert " " * 12 + where in said
 
 
 def test_kernel_stub(kernel):

@@ -199,7 +199,7 @@ def test_every_link_leads_somewhere(seen):
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_axe_finds_nothing_serious(book, page, mode):
     page.emulate_media(color_scheme=mode)
-    for path in (book / "path.html", lesson(book, "00")):
+    for path in (book / "index.html", book / "path.html", lesson(book, "00")):
         go(page, path)
         assert page.evaluate("document.documentElement.dataset.theme") == mode
         assert faults_for_assistance(page) == [], path
@@ -309,15 +309,15 @@ def test_one_goes_on_back_and_elsewhere(book, page):
     go(page, lesson(book, "05"))
     listed = page.locator(".bd-sidebar-primary li a").all_inner_texts()
     assert [text for text in listed if re.match(r"\d\d · ", text)] == [
-        "00 · Getting started: How does this course work?",
+        "00 · Getting started: What will you build, and how?",
         "05 · Scaled dot-product attention: Why divide by √d?",
         "06 · Masked attention: Who may look at whom?",
         "17 · Interpretability: Does attention explain?",
     ]
     page.locator("a.right-next").click()
     page.wait_for_url(lesson(book, "06").as_uri())
-    needed = page.locator("p", has=page.locator("strong", has_text="Needs")).get_by_role("link")
-    assert needed.all_inner_texts() == ["05 · Why divide by √d?"]
+    needed = page.locator("p", has=page.get_by_text("You need", exact=True)).get_by_role("link")
+    assert needed.all_inner_texts() == ["05"]
     needed.click()
     page.wait_for_url(lesson(book, "05").as_uri())
 
@@ -335,6 +335,36 @@ def test_the_first_mention_of_a_term_leads_to_the_glossary(book, page):
     assert whole.locator("a").count() == 1  # a term that is all of a text
     page.locator("article a", has_text="softmax").first.click()
     assert page.locator("dt:target").inner_text().startswith("softmax")
+
+
+LETTERS = "figure.translation svg:not([hidden]) g"
+
+
+def test_the_first_page_writes_a_number_letter_by_letter_and_then_stands_still(book, page):
+    go(page, book / "index.html")
+    drawing = page.locator("figure.translation svg:not([hidden])")
+    assert drawing.count() == 1
+    assert page.locator(f"{LETTERS}.later").count() > 10
+    moving = page.locator(f"{LETTERS}.later, {LETTERS}.now")
+    until(lambda: moving.count() == 0, "the number to be written")
+    letters = page.locator(f"{LETTERS} text").all_text_contents()
+    assert "".join(letters) == "neunhundertsiebenundfünfzig"
+    assert "reads “nine hundred fifty seven” and writes" in drawing.get_attribute("aria-label")
+    page.get_by_role("link", name="Start with lesson 00").click()
+    page.wait_for_url(lesson(book, "00").as_uri())
+    assert page.faults == []
+
+
+def test_who_wants_less_motion_sees_whole_numbers_at_once(book, page):
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    try:
+        go(page, book / "index.html")
+        for number in ("neunhundertsiebenundfünfzig", "achthunderteinundfünfzig"):
+            assert "".join(page.locator(f"{LETTERS} text").all_text_contents()) == number
+            assert page.locator(f"{LETTERS}.later, {LETTERS}.now").count() == 0
+            page.get_by_role("button", name="Another number").click()
+    finally:
+        page.emulate_media(color_scheme="light", reduced_motion="no-preference")
 
 
 def test_light_and_dark_are_chosen_with_a_button(book, page):

@@ -62,10 +62,24 @@ def test_thousands_may_stand_apart(page, typed):
     ],
 )
 def test_what_the_model_cannot_read_gets_a_sentence(page, typed, sentence):
+    type_in(page, "42")
     type_in(page, typed)
-    assert sentence in page.locator("#said").inner_text()
-    assert not page.locator("#machine").is_visible()
+    assert sentence in page.locator("#problem").inner_text()
     assert page.locator("#number").get_attribute("aria-invalid") == "true"
+    # What was shown last stands.
+    assert page.locator("#said").inner_text().startswith("forty two →")
+    assert page.locator("#encoder-body").is_visible()
+    type_in(page, "7")
+    assert page.locator("#problem").inner_text() == ""
+    assert page.locator("#said").inner_text().startswith("seven →")
+
+
+def test_a_link_to_what_cannot_be_read_shows_the_sentence_alone(page):
+    page.goto(f"{page.address}?number=hundert")
+    assert "“hundert” is not in" in page.locator("#problem").inner_text()
+    assert not page.locator("#machine").is_visible()
+    page.goto(page.address)
+    assert page.locator("#machine").is_visible()
 
 
 def test_a_cell_shows_its_arithmetic_by_mouse_and_by_keyboard(page, glass_model):
@@ -162,6 +176,7 @@ def test_axe_finds_nothing_serious(page, scheme):
 
     page.emulate_media(color_scheme=scheme)
     type_in(page, "7")
+    type_in(page, "hundert")
     found = Axe().run(page).response["violations"]
     assert [one["id"] for one in found if one["impact"] in SERIOUS] == []
 
@@ -173,6 +188,9 @@ def test_nothing_is_wider_than_a_telephone(page):
     page.press("#step", "End")  # the beams that have ended, with all their letters
     assert "Finished" in page.locator("#beams-body").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    for step in page.get_by_role("navigation").get_by_role("link").all():
+        box = step.bounding_box()
+        assert 0 <= box["x"] <= 380 - box["width"]
     page.set_viewport_size(size)
 
 

@@ -19,6 +19,7 @@ from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback import content_policy
 from autograder.grading.notebook.submission import Cell
 from autograder.leaderboard import board, entries, numbers, rendering
+from tests import needs
 from tests.autograder.payloads import BROWSER_PREFIXES, LEAK, PAYLOADS, RUNS
 from tests.autograder.small_class import SLUG, grade, make_course
 from tests.browser import lab
@@ -250,6 +251,18 @@ def test_the_reports_scroll_downwards_only_on_a_telephone(browser, graded):
             assert page.evaluate(f"{loose}.length") == 0, name
         wide = page.locator(".wide[tabindex='0'][aria-label]")
         assert wide.count() == page.locator(".wide").count() > 0
+
+
+def test_axe_finds_nothing_in_a_page_of_feedback(browser, graded):
+    needs.skip_without("axe_playwright_python")
+    from axe_playwright_python.sync_playwright import Axe
+
+    for size in ({"width": 380, "height": 800}, {"width": 1280, "height": 900}):
+        with browser() as page:
+            page.set_viewport_size(size)
+            page.goto((graded / "class" / FILES[0]).as_uri())
+            found = Axe().run(page).response["violations"]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 
 
 @pytest.fixture(scope="module")

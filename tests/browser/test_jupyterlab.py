@@ -2,9 +2,11 @@
 
 import re
 import subprocess
+import tomllib
 
 import pytest
 
+from autograder.releasing import release_files
 from tests.browser import lab
 
 pytestmark = pytest.mark.browser
@@ -18,7 +20,7 @@ RIGHT = "return torch.softmax(scores, dim)"
 
 def validate(page):
     """Press nbgrader's Validate; gives the text of the dialog that it opens."""
-    page.locator(".jp-NotebookPanel-toolbar").get_by_text("Validate", exact=True).click()
+    page.locator(".jp-Toolbar-item").get_by_text("Validate", exact=True).click()
     dialog = page.locator(".jp-Dialog", has_text="Validation Results")
     dialog.wait_for()
     said = dialog.inner_text()
@@ -52,6 +54,32 @@ def test_student_reads_what_is_wrong_and_then_that_all_is_right(browser, course,
         assert lab.run_cell(page, exercise) == ""
         assert lab.run_cell(page, check).strip() == f"{EXERCISE}: correct."
         assert "Success! Your notebook passes all the tests." in validate(page)
+
+
+def install_settings(home):
+    """Put JupyterLab's settings of a release where pip puts them: into an ``etc/jupyter``."""
+    text = (release_files.PAGES / "pyproject.toml.txt").read_text().replace("$dependencies", "")
+    shared = tomllib.loads(text)["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    for name, place in shared.items():
+        to = home / "config" / place.removeprefix("etc/jupyter/")
+        to.parent.mkdir(parents=True)
+        to.write_bytes((release_files.PAGES / name).read_bytes())
+
+
+def test_a_release_has_no_tools_of_instructors_and_validates_in_a_narrow_window(
+    browser, course, home
+):
+    install_settings(home)
+    with lab.jupyter_lab(course, home) as address, browser(width=700) as page:
+        lab.open_lesson(page, address, SLUG)
+        page.get_by_role("menuitem", name="Nbgrader").click()
+        menu = page.locator(".lm-Menu:not(.lm-MenuBar)")
+        assert menu.inner_text().split("\t")[0] == "Assignment List"
+        assert menu.get_by_role("menuitem").count() == 1
+        page.keyboard.press("Escape")
+        assert page.get_by_text("Create Assignment").count() == 0
+        page.locator("[data-jp-item-name=toolbar-popup-opener]").click()
+        assert f"{EXERCISE}: nothing here yet" in validate(page)
 
 
 @pytest.mark.long

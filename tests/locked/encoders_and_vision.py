@@ -7,9 +7,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
+from attention.provided import demand
+from attention.provided.data.tokens import PAD
 from attention.tokens_and_positions import LearnedPositions
 from attention.transformer import Encoder
 from tests.locked import right, wrong
+
+IGNORED = -100
 
 # --- mean_pooling ----------------------------------------------------------------------------
 
@@ -706,3 +710,150 @@ def blank_each_patch_9(images, size):
             copies.append(work.clone())
             window.copy_(kept)
     return torch.stack(copies, dim=1)
+
+
+# --- mask_tokens -----------------------------------------------------------------------------
+
+
+@wrong("mask_tokens", cause="padding is hidden as well, and must be guessed")
+def mask_tokens_1(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = noise < share
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
+
+
+@wrong("mask_tokens", cause="every real token is to be guessed, hidden or not")
+def mask_tokens_2(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    real = tokens != PAD
+    hidden = (noise < share) & real
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~real, IGNORED)
+
+
+@wrong("mask_tokens", cause="guessed is what is not hidden: the ~ is missing")
+def mask_tokens_3(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(hidden, IGNORED)
+
+
+@wrong("mask_tokens", cause="what is to be guessed is read off the tokens that are hidden already")
+def mask_tokens_4(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise < share) & (tokens != PAD)
+    read = tokens.masked_fill(hidden, mask_id)
+    return read, read.masked_fill(~hidden, IGNORED)
+
+
+@wrong("mask_tokens", cause="hides where the noise is above the share")
+def mask_tokens_5(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise > share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
+
+
+@wrong("mask_tokens", cause="a token whose noise is exactly the share is hidden, too")
+def mask_tokens_6(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise <= share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
+
+
+@wrong("mask_tokens", cause="where nothing is hidden stands PAD, which the loss does not leave out")
+def mask_tokens_7(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, PAD)
+
+
+@wrong("mask_tokens", cause="draws random numbers of its own; the given noise has no effect")
+def mask_tokens_8(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (torch.rand(tokens.shape, device=tokens.device) < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
+
+
+@wrong("mask_tokens", cause="hides the same number in every text, those with the least noise")
+def mask_tokens_9(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    n_hidden = round(share * tokens.shape[1])
+    places = noise.topk(n_hidden, dim=1, largest=False).indices
+    hidden = torch.zeros_like(tokens, dtype=torch.bool).scatter(1, places, True)
+    hidden &= tokens != PAD
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
+
+
+@wrong("mask_tokens", cause="the two results are the other way round")
+def mask_tokens_10(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(~hidden, IGNORED), tokens.masked_fill(hidden, mask_id)
+
+
+@wrong(
+    "mask_tokens",
+    cause="takes every mask_id it reads for a hidden token, also where the text has this id itself",
+)
+def mask_tokens_11(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    read = torch.where((noise < share) & (tokens != PAD), mask_id, tokens)
+    return read, torch.where(read == mask_id, tokens, IGNORED)
+
+
+@wrong("mask_tokens", cause="returns which tokens are hidden, not what they were", kind="dtype")
+def mask_tokens_12(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), hidden
+
+
+@wrong(
+    "mask_tokens", cause="returns the hidden tokens alone, as one list for all texts", kind="shape"
+)
+def mask_tokens_13(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens[hidden]
+
+
+@right("mask_tokens", how="torch.where twice")
+def mask_tokens_14(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = torch.logical_and(noise < share, tokens.ne(PAD))
+    return torch.where(hidden, mask_id, tokens), torch.where(hidden, tokens, IGNORED)
+
+
+@right("mask_tokens", how="assigns to a copy and to a tensor that is full of IGNORED")
+def mask_tokens_15(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (tokens != PAD) & (noise < share)
+    read, wanted = tokens.clone(), torch.full_like(tokens, IGNORED)
+    read[hidden] = mask_id
+    wanted[hidden] = tokens[hidden]
+    return read, wanted
+
+
+@right("mask_tokens", how="one token after the other")
+def mask_tokens_16(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    read, wanted = tokens.clone(), torch.full_like(tokens, IGNORED)
+    for b in range(tokens.shape[0]):
+        for t in range(tokens.shape[1]):
+            if tokens[b, t] == PAD or noise[b, t] >= share:
+                continue
+            read[b, t], wanted[b, t] = mask_id, tokens[b, t]
+    return read, wanted
+
+
+@right("mask_tokens", how="multiplies by 0 and 1")
+def mask_tokens_17(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = ((noise < share) & (tokens != PAD)).long()
+    return tokens * (1 - hidden) + mask_id * hidden, tokens * hidden + IGNORED * (1 - hidden)
+
+
+@right("mask_tokens", how="gives padding a noise that is never below the share")
+def mask_tokens_18(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    kept = noise.masked_fill(tokens == PAD, 2.0) >= share
+    return tokens.masked_fill(~kept, mask_id), tokens.masked_fill(kept, IGNORED)

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention
+from attention.provided import demand
 from attention.provided.data.tokens import EOS, PAD
 from attention.provided.models.attention_weights import watch_attention
 from attention.sequence_to_sequence import shift_right
@@ -1018,3 +1019,250 @@ class HeadImportance_13(_Explained):
                 (slope,) = torch.autograd.grad(log_p.sum(), gates[name], retain_graph=True)
                 sizes[name] = torch.linalg.vector_norm(slope, ord=1, dim=0) / len(slope)
         return sizes
+
+
+# --- ActivationPatching ----------------------------------------------------------------------
+
+
+@wrong("ActivationPatching", cause="the decoder reads the letter that it should write")
+class ActivationPatching_1(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        mask, target_mask = masks_from_tokens(source, target)
+        other_mask, _ = masks_from_tokens(other, target)
+        memory = self.model.encode(source, mask)
+        memory = torch.where(places[..., None], self.model.encode(other, other_mask), memory)
+        return self.model.decode(target, memory, target_mask, mask).softmax(dim=-1)
+
+
+@wrong("ActivationPatching", cause="the other sentence is encoded with the mask of the source")
+class ActivationPatching_2(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        mine, theirs = self.model.encode(source, mask), self.model.encode(other, mask)
+        memory = torch.where(places.unsqueeze(-1), theirs, mine)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@wrong("ActivationPatching", cause="the decoder may look where the other sentence has tokens")
+class ActivationPatching_3(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        memory = self.model.encode(source, mask)
+        mask, _ = masks_from_tokens(other, read)
+        memory = torch.where(places[..., None], self.model.encode(other, mask), memory)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@wrong(
+    "ActivationPatching",
+    cause="exchanges the ids in front of the encoder, which then reads one mixed sentence",
+)
+class ActivationPatching_4(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        mixed, read = torch.where(places, other, source), shift_right(target)
+        mask, target_mask = masks_from_tokens(mixed, read)
+        memory = self.model.encode(mixed, mask)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@wrong("ActivationPatching", cause="returns the scores, without a softmax")
+class ActivationPatching_5(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        memory = self.model.encode(source, mask)
+        theirs = self.model.encode(other, (other != PAD)[:, None])
+        memory[places] = theirs[places]
+        return self.model.decode(read, memory, target_mask, mask)
+
+
+@wrong("ActivationPatching", cause="returns logarithms of probabilities, as log_p does")
+class ActivationPatching_6(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        theirs = self.model.encode(other, masks_from_tokens(other, read)[0])
+        memory = torch.where(places[:, :, None], theirs, self.model.encode(source, mask))
+        return self.model.decode(read, memory, target_mask, mask).log_softmax(dim=-1)
+
+
+@wrong("ActivationPatching", cause="exchanges all vectors but those at the given places")
+class ActivationPatching_7(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask, _ = masks_from_tokens(other, read)
+        mine, theirs = self.model.encode(source, mask), self.model.encode(other, other_mask)
+        memory = torch.where(places[..., None], mine, theirs)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@wrong("ActivationPatching", cause="adds the other vectors to those that stand there")
+class ActivationPatching_8(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask, _ = masks_from_tokens(other, read)
+        memory = self.model.encode(source, mask)
+        memory = memory + self.model.encode(other, other_mask) * places[..., None]
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@wrong("ActivationPatching", cause="returns the probability of the true token alone", kind="shape")
+class ActivationPatching_9(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask, _ = masks_from_tokens(other, read)
+        memory = self.model.encode(source, mask)
+        memory = torch.where(places[..., None], self.model.encode(other, other_mask), memory)
+        p = self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+        return p.gather(2, target.unsqueeze(2)).squeeze(2)
+
+
+@wrong("ActivationPatching", cause="the softmax runs over the places of the target")
+class ActivationPatching_10(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask, _ = masks_from_tokens(other, read)
+        memory = self.model.encode(source, mask)
+        memory = torch.where(places[..., None], self.model.encode(other, other_mask), memory)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=1)
+
+
+@wrong("ActivationPatching", cause="a sentence with one place gets all vectors of the other")
+class ActivationPatching_11(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask, _ = masks_from_tokens(other, read)
+        memory = self.model.encode(source, mask)
+        patched = places.any(dim=1)
+        memory[patched] = self.model.encode(other, other_mask)[patched]
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@wrong("ActivationPatching", cause="every sentence is patched at the places of the first")
+class ActivationPatching_12(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask, _ = masks_from_tokens(other, read)
+        memory = self.model.encode(source, mask)
+        memory[:, places[0]] = self.model.encode(other, other_mask)[:, places[0]]
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@wrong("ActivationPatching", cause="places of (B, T_k) meet a memory of (B, T_k, d)", kind="crash")
+class ActivationPatching_13(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask, _ = masks_from_tokens(other, read)
+        mine, theirs = self.model.encode(source, mask), self.model.encode(other, other_mask)
+        memory = torch.where(places, theirs, mine)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@right("ActivationPatching", how="assigns to the memory where the places are")
+class ActivationPatching_14(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask = masks_from_tokens(other, read)[0]
+        memory = self.model.encode(source, mask).clone()
+        memory[places] = self.model.encode(other, other_mask)[places]
+        return F.softmax(self.model.decode(read, memory, target_mask, mask), dim=-1)
+
+
+@right("ActivationPatching", how="encodes both sentences in one batch of 2 B")
+class ActivationPatching_15(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        _, target_mask = masks_from_tokens(source, read)
+        both = torch.cat([source, other])
+        seen = (both != PAD).unsqueeze(1)
+        mine, theirs = self.model.encode(both, seen).chunk(2)
+        p = places.unsqueeze(2).to(mine.dtype)
+        memory = p * theirs + (1 - p) * mine
+        return self.model.decode(read, memory, target_mask, seen[: len(source)]).softmax(dim=-1)
+
+
+@right("ActivationPatching", how="one pair of sentences after the other")
+class ActivationPatching_16(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read, results = shift_right(target), []
+        for b in range(len(source)):
+            one, two = source[b : b + 1], other[b : b + 1]
+            mask, target_mask = masks_from_tokens(one, read[b : b + 1])
+            memory = self.model.encode(one, mask)
+            theirs = self.model.encode(two, masks_from_tokens(two, two)[0])
+            chosen = places[b].nonzero().flatten()
+            memory = memory.index_copy(1, chosen, theirs[:, chosen])
+            scores = self.model.decode(read[b : b + 1], memory, target_mask, mask)
+            results.append(scores.softmax(dim=-1))
+        return torch.cat(results)
+
+
+@right("ActivationPatching", how="the mask of the target from the target that is not shifted")
+class ActivationPatching_17(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        source_mask, target_mask = masks_from_tokens(source, target)
+        other_mask, _ = masks_from_tokens(other, target)
+        memory = self.model.encode(source, source_mask)
+        memory = torch.where(places[..., None], self.model.encode(other, other_mask), memory)
+        scores = self.model.decode(shift_right(target), memory, target_mask, source_mask)
+        return scores.log_softmax(dim=-1).exp()
+
+
+@right("ActivationPatching", how="adds the difference of the two memories")
+class ActivationPatching_18(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        other_mask, _ = masks_from_tokens(other, read)
+        memory = self.model.encode(source, mask)
+        change = self.model.encode(other, other_mask) - memory
+        memory = memory + change.masked_fill(~places[..., None], 0)
+        exps = self.model.decode(read, memory, target_mask, mask)
+        exps = (exps - exps.amax(dim=-1, keepdim=True)).exp()
+        return exps / exps.sum(dim=-1, keepdim=True)

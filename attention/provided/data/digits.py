@@ -40,3 +40,18 @@ def shuffle_patches(images: Tensor, size: int, seed: int = 0) -> Tensor:
     order = torch.randperm(patches.shape[2], generator=torch.Generator().manual_seed(seed))
     height, width = images.shape[2:]
     return F.fold(patches[:, :, order], (height, width), size, stride=size)
+
+
+def moved(images: Tensor, pixels: int, draw: torch.Generator) -> Tensor:
+    """Move every image, (B, 1, height, width), by up to ``pixels`` in both directions, at random.
+
+    What leaves the image is cut off, and paper comes in.
+    Raises ValueError for less than no pixels.
+    """
+    demand.counts(0, pixels=pixels)
+    count, _, height, width = images.shape
+    wide = F.pad(images, (pixels,) * 4).squeeze(1)
+    right, down = (torch.randint(0, 2 * pixels + 1, (count, 1), generator=draw) for _ in range(2))
+    rows, columns = down + torch.arange(height), right + torch.arange(width)
+    which = torch.arange(count)[:, None, None]
+    return wide[which, rows[:, :, None], columns[:, None, :]].unsqueeze(1)

@@ -1,1 +1,1 @@
-"""Figures in one style, sliders, and an explorer of attention maps. Read plots.py first."""
+"""Figures in one style, some that move, and an explorer of attention maps. Read plots.py first."""

@@ -23,7 +23,7 @@ class Sentence(NamedTuple):
 PAGE = """<div class="maps" style="font: 13px sans-serif; background: white; color: #222;
  padding: 8px">
 <span class="without">This needs scripts: open the notebook in JupyterLab and run the cell. The
-figure below shows some of the maps.</span>
+lesson also draws some of the maps.</span>
 <span class="with" style="display: none"><label>sentence <select name="sentence"></select></label>
  <label>attention <select name="map"></select></label>
  <label>head <select name="head"></select></label>

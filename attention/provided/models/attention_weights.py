@@ -1,12 +1,22 @@
 """A look at the attention weights inside a model while it runs, and gates for its heads."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 PARTS = ("W_q", "W_k", "W_v", "W_o", "n_heads", "d_head")  # by which an attention is recognised
+
+
+def attentions(model: nn.Module) -> dict[str, Any]:
+    """The attentions of a model, by name."""
+    return {
+        name: module
+        for name, module in model.named_modules()
+        if all(hasattr(module, part) for part in PARTS)
+    }
 
 
 @contextmanager
@@ -42,17 +52,43 @@ def watch_attention(
         hooks.append(attention.register_forward_pre_hook(before, with_kwargs=True))
         hooks.append(attention.register_forward_hook(after))
 
-    attentions = {
-        name: module
-        for name, module in model.named_modules()
-        if all(hasattr(module, part) for part in PARTS)
-    }
-    if unknown := gates_of.keys() - attentions.keys():
-        raise ValueError(f"no attention is called {', '.join(unknown)}; there are {[*attentions]}")
-    for name, attention in attentions.items():
+    found = attentions(model)
+    if unknown := gates_of.keys() - found.keys():
+        raise ValueError(f"no attention is called {', '.join(unknown)}; there are {[*found]}")
+    for name, attention in found.items():
         watch(name, attention)
     try:
         yield collected
     finally:
         for hook in hooks:
             hook.remove()
+
+
+class Look(NamedTuple):
+    """What one attention did: weights (B, H, T_q, T_k), and the values (B, H, T_k, d_head)."""
+
+    weights: Tensor
+    values: Tensor
+
+
+def look_at(model: nn.Module, *inputs: Tensor) -> dict[str, Look]:
+    """Run a model once, and return what every attention in it did, by name."""
+    values: dict[str, Tensor] = {}
+    hooks = []
+
+    def keep(name: str, part: Any) -> Callable[..., None]:
+        def hook(_: object, args: Any, result: object) -> None:
+            split = part.W_v(args[2]).unflatten(-1, (part.n_heads, part.d_head))
+            values[name] = split.transpose(1, 2)
+
+        return hook
+
+    for name, part in attentions(model).items():
+        hooks.append(part.register_forward_hook(keep(name, part)))
+    try:
+        with watch_attention(model) as weights, torch.no_grad():
+            model(*inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return {name: Look(weights[name], values[name]) for name in weights}

@@ -40,7 +40,7 @@ def load(path: Path) -> tuple[Weights, dict[str, Any]]:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             metadata = file.metadata() or {}
         said = metadata["about"]
         about = json.loads(said)
@@ -48,9 +48,9 @@ def load(path: Path) -> tuple[Weights, dict[str, Any]]:
         raise ModelFileError(f"{path} is missing") from None
     except (SafetensorError, OSError, KeyError, ValueError):
         raise ModelFileError(f"{path} is damaged, or no file of this course") from None
-    if metadata.get("sha256") != fingerprint(weights, said):
+    if metadata.get("sha256") != fingerprint(tensors, said):
         raise ModelFileError(f"{path} was altered since its training")
-    return weights, about
+    return tensors, about
 
 
 def fingerprint(weights: Weights, said: str) -> str:

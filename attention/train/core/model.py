@@ -1,6 +1,5 @@
-"""The Transformer of a training: made of its settings, and read from its file."""
+"""The model of a training: made of its settings, and a Transformer read from its file."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,12 @@ from torch import nn
 
 from attention.multi_head_attention import Sublayers
 from attention.provided.models.model_file import load, put
-from attention.train.corpora.token_ids import Pairs, Vocabulary, vocabulary
-from attention.train.runs.settings import Settings
+from attention.train.corpora.token_ids import Pieces, Vocabulary, vocabulary
 from attention.train.speed.onednn_products import keep_few_kernels
 from attention.transformer import Transformer
 
 SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied")
+WRITERS_SIZES = ("d_model", "n_heads", "n_kv_heads", "d_ff", "n_layers", "qk_norm")
 
 
 def make_model(settings: dict[str, Any], source: Vocabulary, target: Vocabulary) -> Transformer:
@@ -32,13 +31,13 @@ def make_model(settings: dict[str, Any], source: Vocabulary, target: Vocabulary)
     return made
 
 
-def about_model(settings: Settings, pairs: Pairs) -> dict[str, Any]:
-    """What a file of weights has to say so that `load_model` can read it: a dict for JSON."""
-    return {
-        "settings": dataclasses.asdict(settings),
-        "source": pairs.source.description(),
-        "target": pairs.target.description(),
-    }
+def make_writer(settings: dict[str, Any], pieces: Pieces) -> Any:
+    """The untrained ModernDecoder of some settings, a dict, for a vocabulary: see `make_model`."""
+    from attention.modern_decoder import ModernDecoder  # lesson 20, which not every copy has
+
+    keep_few_kernels()
+    sizes = {name: settings[name] for name in WRITERS_SIZES}
+    return ModernDecoder(len(pieces), **sizes, window=settings["window"] or None)
 
 
 def load_model(path: Path) -> tuple[Transformer, Vocabulary, Vocabulary]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
@@ -14,7 +15,7 @@ from attention.train.speed.acceleration import FastLoss
 from attention.training import TrainStep, noam_learning_rate
 from attention.transformer import Transformer
 
-Batch = tuple[Tensor, Tensor]  # source (B, T_k) and target (B, T_q), ids
+Batch = tuple[Tensor, Tensor]  # what is read (B, T_k), and what is predicted (B, T_q): ids
 
 
 def learning_rate(step: int, settings: Settings) -> float:
@@ -39,15 +40,25 @@ def world_size() -> int:
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
+def fast_loss(model: Transformer, smoothing: float, dtype: torch.dtype | None) -> nn.Module:
+    """The loss of translations: fast, or, where a learner's pieces are in use, made of them."""
+    kind = adapters.PlainLoss if collected.placed() else FastLoss
+    return kind(model, smoothing, dtype)
+
+
 class Step(TrainStep):
-    """Lesson 11's step, where each process of several learns from its share of every batch."""
+    """Lesson 11's step, where each process of several learns from its share of every batch.
+
+    loss  None for that of translations, or a module from a batch to its mean loss per token
+    """
 
     def __init__(
         self,
-        model: Transformer,
+        model: Any,
         settings: Settings,
         device: torch.device,
         dtype: torch.dtype | None,
+        loss: nn.Module | None = None,
     ):
         optimizer = adapters.optimizer(
             model,
@@ -58,8 +69,7 @@ class Step(TrainStep):
         )
         max_norm = adapters.clip_before(optimizer, settings.max_norm)
         super().__init__(model, optimizer, settings.smoothing, max_norm, dtype)
-        kind = adapters.PlainLoss if collected.placed() else FastLoss
-        self.fast_loss: nn.Module = kind(model, settings.smoothing, dtype)
+        self.fast_loss = fast_loss(model, settings.smoothing, dtype) if loss is None else loss
         if distributed.is_initialized():  # then backward averages the gradients of the processes
             self.fast_loss = DistributedDataParallel(self.fast_loss)
 

@@ -1,35 +1,27 @@
 """The training loop of `python -m attention.train`: on one device, or on several under torchrun."""
 
-import dataclasses
 import functools
 import math
 import statistics
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, distributed
 
-from attention.provided.data.tokens import pad
 from attention.provided.models.model_file import put, weights_of
 from attention.provided.progress import Bar
 from attention.train.core.devices import dtype_of_products
-from attention.train.core.model import about_model, make_model
 from attention.train.core.step import Batch, Step, learning_rate, rank
-from attention.train.corpora.token_ids import Pairs
+from attention.train.core.tasks import task_of
+from attention.train.corpora.texts import Corpus
 from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
 from attention.train.runs.run_folder import Row, RunFolder, RunFolderError
 from attention.train.runs.settings import Settings
-from attention.train.speed.acceleration import prepare
-from attention.training import (
-    Evaluation,
-    average_checkpoints,
-    batch_by_tokens,
-    epoch_order,
-)
-from attention.transformer import Transformer
+from attention.training import average_checkpoints, epoch_order
 
 PROGRESS = ("done", "stale", "seconds", "cpu_seconds", "kept")  # what a state holds of a Trainer
 READ = 20  # steps between two looks at the loss, for each of which a GPU has to finish
@@ -47,7 +39,7 @@ class Trainer:
     """Trains a model by its settings, and keeps everything in a run folder.
 
     settings  Settings
-    pairs     Pairs of attention.train.corpora.token_ids
+    corpus    Pairs or Text of attention.train.corpora, whichever `task_of` these settings takes
     folder    RunFolder; only the first of several processes writes
     device    a torch.device
     resume    go on from the folder's state
@@ -56,23 +48,25 @@ class Trainer:
     def __init__(
         self,
         settings: Settings,
-        pairs: Pairs,
+        corpus: Corpus,
         folder: RunFolder,
         device: torch.device,
         resume: bool = False,
     ):
-        self.settings, self.pairs, self.folder, self.device = settings, pairs, folder, device
+        self.settings, self.corpus, self.folder, self.device = settings, corpus, folder, device
         self.first = rank() == 0
+        self.task = task = task_of(settings, corpus)
         torch.manual_seed(settings.seed)
-        model = make_model(dataclasses.asdict(settings), pairs.source, pairs.target)
-        self.model = furnish(model).to(device) if collected.placed() else prepare(model, device)
+        model = task.untrained()
+        own = collected.placed()
+        self.model = furnish(model).to(device) if own else task.prepare(model, device)
         if settings.compile:
-            for stack in (self.model.encoder, self.model.decoder):
+            for stack in task.stacks(self.model):
                 stack.compile(dynamic=True)
         dtype = dtype_of_products(settings.dtype, device)
-        self.step = Step(self.model, settings, device, dtype)
-        self.evaluation = Evaluation(self.model, dtype=dtype)
-        self.batches, self.held_out = self._cut("train"), self._cut("val")
+        self.step = Step(self.model, settings, device, dtype, task.loss(self.model, dtype))
+        self.evaluation = task.evaluation(self.model, dtype)
+        self.batches, self.held_out = task.cut("train"), task.cut("val")
         self.order = functools.lru_cache(maxsize=1)(epoch_order)  # asked for in every step
         self.done, self.stale, self.loss = 0, 0, math.nan
         self.rows: list[Row] = []
@@ -81,29 +75,21 @@ class Trainer:
         if resume:
             self._restore()
 
-    def _cut(self, split: str) -> list[list[int]]:
-        """Batches of a split, lists of indices; in a batch, both sides are of similar length."""
-        ids = self.pairs.ids[split]
-        by_source = sorted(range(len(ids)), key=lambda index: len(ids[index][0]))
-        lengths = [max(map(len, ids[index])) for index in by_source]
-        batches = batch_by_tokens(lengths, self.settings.max_tokens)
-        return [[by_source[place] for place in batch] for batch in batches]
-
-    def _tensors(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Batch:
-        """Two tensors from pairs of ids, on the device."""
-        made = [pad(list(side)) for side in zip(*pairs, strict=True)]
+    def _tensors(self, rows: Sequence[Any]) -> Batch:
+        """The two tensors of some rows, on the device."""
+        made = self.task.tensors(rows)
         if self.device.type == "cuda":  # these are copied while the device still computes
-            made = [tensor.pin_memory() for tensor in made]
-        source, target = (tensor.to(self.device, non_blocking=True) for tensor in made)
-        return source, target
+            made = made[0].pin_memory(), made[1].pin_memory()
+        read, target = (tensor.to(self.device, non_blocking=True) for tensor in made)
+        return read, target
 
-    def _batches_of(self, step: int) -> Iterator[list[tuple[list[int], list[int]]]]:
-        """A step's batches of pairs of ids, from step 1: settings and step decide on them."""
+    def _batches_of(self, step: int) -> Iterator[list[Any]]:
+        """A step's batches, lists of rows, from step 1: settings and step decide on them."""
         first = (step - 1) * self.settings.accumulate
         for place in range(first, first + self.settings.accumulate):
             epoch, index = divmod(place, len(self.batches))
             order = self.order(len(self.batches), self.settings.seed, epoch)
-            yield [self.pairs.ids["train"][pair] for pair in self.batches[order[index]]]
+            yield [self.corpus.ids["train"][row] for row in self.batches[order[index]]]
 
     def run(self) -> float:
         """Train to the last step, or until the validation loss no longer falls."""
@@ -144,7 +130,7 @@ class Trainer:
             "learning_rate": f"{rate:.6g}",
             "loss": self.step([self._tensors(batch) for batch in batches]),  # still a tensor
             "val_loss": "",
-            "tokens": sum(len(side) for batch in batches for pair in batch for side in pair),
+            "tokens": sum(self.task.tokens(row) for batch in batches for row in batch),
             "seconds": 0.0,
         }
 
@@ -162,7 +148,7 @@ class Trainer:
             self.loss = _mean_loss(waiting)
 
     def _speed(self) -> float:
-        """Real tokens of both sides per second, over the last 50 steps."""
+        """Real tokens per second, over the last 50 steps."""
         recent = self.rows[-51:]
         spent = float(recent[-1]["seconds"]) - float(recent[0]["seconds"])
         return sum(int(row["tokens"]) for row in recent[1:]) / spent if spent > 0 else 0.0
@@ -172,14 +158,18 @@ class Trainer:
         self._read_losses()
         loss = torch.zeros((), device=self.device)
         if self.first:
-            ids = self.pairs.ids["val"]
-            batches = (self._tensors([ids[pair] for pair in batch]) for batch in self.held_out)
-            loss = self.evaluation(batches).detach().float()
+            loss = self.held_out_loss()
         if distributed.is_initialized():
             distributed.broadcast(loss, 0)
         row["val_loss"] = loss.item()
         earlier = [float(row["val_loss"]) for row in self.rows[:-1] if row["val_loss"] != ""]
         self.stale = 0 if loss.item() < min(earlier, default=math.inf) else self.stale + 1
+
+    def held_out_loss(self) -> Tensor:
+        """The model's loss on the validation split, ()."""
+        ids = self.corpus.ids["val"]
+        batches = (self._tensors([ids[row] for row in batch]) for batch in self.held_out)
+        return self.evaluation(batches).detach().float()
 
     def _announce(self) -> None:
         """Print what begins, or goes on, and when the next line will follow."""
@@ -220,7 +210,7 @@ class Trainer:
         about = {name: getattr(self, name) for name in PROGRESS}
         self.folder.save("state.safetensors", tensors, about)
         self.folder.forget(set(old) - set(self.kept))
-        self.folder.draw(self.rows)
+        self.folder.draw(self.rows, self.settings.smoothing > 0)  # whether labels are smoothed
 
     def _restore(self) -> None:
         """Go on from the last save; a training that was stopped before its first begins anew."""
@@ -247,7 +237,7 @@ class Trainer:
         state = self.step.optimizer.state_dict()
         self.step.optimizer.load_state_dict(state | {"state": states})
 
-    def finish(self) -> Transformer:
+    def finish(self) -> Any:
         """Give the model the average of the last saves, and store it; returns the model.
 
         Only the first of several processes does so; the others return the model as it is.
@@ -255,6 +245,6 @@ class Trainer:
         if self.first:
             average = average_checkpoints([self.folder.load(name)[0] for name in self.kept])
             put(average, self.model, self.folder.path)
-            about = about_model(self.settings, self.pairs) | {"step": self.done}
-            self.folder.save("model.safetensors", average, about)
+            about = {"settings": vars(self.settings), **self.corpus.description()}
+            self.folder.save("model.safetensors", average, about | {"step": self.done})
         return self.model.eval()

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from attention.provided.downloads.failures import NoConnection, NotThere
+from attention.provided.downloads.text import download
 from attention.provided.files import ROOT
-from attention.train.corpora.download import NoConnection, NotThere, download, readable
+from attention.provided.terminal_output import readable
 
 FOLDER = ROOT / ".cache" / "multi30k"
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"

@@ -15,7 +15,7 @@ from attention.tokens_and_positions import bpe_decode, bpe_encode, count_words, 
 from attention.train.corpora import bpe, multi30k
 from attention.train.pieces import collected
 
-NAMES = ("numbers", "multi30k")
+NAMES = ("numbers", "multi30k", "text")
 Merges = list[Sequence[int]]  # pairs of tokens
 
 
@@ -117,12 +117,17 @@ class Pairs:
     target: Vocabulary
     texts: dict[str, list[tuple[str, str]]]
     ids: dict[str, list[tuple[list[int], list[int]]]] = field(init=False)
+    notes: list[str] = field(default_factory=list)  # what is said of them before a training
 
     def __post_init__(self) -> None:
         self.ids = {
             split: [(self.source.encode(a), self.target.encode(b)) for a, b in pairs]
             for split, pairs in self.texts.items()
         }
+
+    def description(self) -> dict[str, Any]:
+        """What is needed to make the vocabularies again, for json."""
+        return {"source": self.source.description(), "target": self.target.description()}
 
 
 def numbers(n_train: int = 20_000) -> Pairs:
@@ -147,12 +152,12 @@ def translations(n_merges: int, folder: Path = multi30k.FOLDER) -> Pairs:
         for split, name in splits.items()
     }
     training = [text for pair in texts["train"] for text in pair]
-    pieces = Pieces(_merges(training, n_merges))
+    pieces = Pieces(learned_merges(training, n_merges))
     pieces.learn(word for text in training for word in split_words(text))
     return Pairs("multi30k", "BLEU", pieces, pieces, texts)
 
 
-def _merges(texts: Sequence[str], n_merges: int) -> Merges:
+def learned_merges(texts: Sequence[str], n_merges: int) -> Merges:
     """Learn the merges, or read them from the cache: they take seconds to learn."""
     key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
     name = f"merges-{n_merges}-{key}.json"

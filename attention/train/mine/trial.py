@@ -10,7 +10,7 @@ import math
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,18 +21,15 @@ import torch
 from torch import Tensor
 
 from attention import training
-from attention.decoding import beam_search
-from attention.provided.data.tokens import pad
 from attention.train.core import step as steps
-from attention.train.core.model import make_model
-from attention.train.corpora.token_ids import Pairs
+from attention.train.core.tasks import task_of
+from attention.train.corpora.texts import Corpus
 from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
 from attention.train.pieces.collected import Pieces
 from attention.train.runs.settings import Settings
 
-ROWS = 16  # pairs of a small batch
-TRANSLATED = 4  # of them, at most LONGEST tokens each
+TRANSLATED = 4  # rows of a small batch, at most LONGEST tokens each
 LONGEST = 16
 ENOUGH = 1.0  # seconds: what takes longer is timed once, all else up to REPEATS times
 REPEATS = 9
@@ -49,23 +46,26 @@ class Outcome:
 
 
 class Trial:
-    """The parts of a training on a few pairs.
+    """The parts of a training on a few rows.
 
-    settings, pairs, device  of the training; its dropout is left out
+    settings, corpus, device of the training; its dropout is left out
     pieces                   Pieces, to say which of them ran
     """
 
-    def __init__(self, settings: Settings, pairs: Pairs, device: torch.device, pieces: Pieces):
+    tolerance = 1e-2  # share of a result's norm by which it may differ from the library's
+
+    def __init__(self, settings: Settings, corpus: Corpus, device: torch.device, pieces: Pieces):
         self.settings = dataclasses.replace(settings, dropout=0.0, compile=False)
-        self.pairs, self.device, self.pieces = pairs, device, pieces
+        self.corpus, self.device, self.pieces = corpus, device, pieces
+        self.task = task_of(self.settings, corpus)
         torch.manual_seed(settings.seed)
         self.weights = self._untrained().state_dict()
-        self.batch = self.tensors(pairs.ids["train"][:ROWS])
+        self.batch = self.tensors(corpus.ids["train"][: self.task.few])
 
-    def tensors(self, ids: Iterable[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
-        """Two tensors from pairs of ids, on the device."""
-        source, target = (pad(list(side)).to(self.device) for side in zip(*ids, strict=True))
-        return source, target
+    def tensors(self, rows: Sequence[Any]) -> tuple[Tensor, Tensor]:
+        """The two tensors of some rows, on the device."""
+        read, target = self.task.tensors(rows)
+        return read.to(self.device), target.to(self.device)
 
     def model(self) -> Any:
         """A new model with the given weights."""
@@ -74,26 +74,18 @@ class Trial:
         return made
 
     def _untrained(self) -> Any:
-        sizes = dataclasses.asdict(self.settings)
-        return furnish(make_model(sizes, self.pairs.source, self.pairs.target)).to(self.device)
+        return furnish(self.task.untrained()).to(self.device)
 
     def parts(self) -> dict[str, Callable[[], Any]]:
         """What is to be run, by name; the models are made here, for nothing to be timed but use."""
         model = self.model()
-        ids = self.pairs.ids["train"][:500]
-        lengths = [max(map(len, pair)) for pair in ids]
+        lengths = [self.task.length(row) for row in self.corpus.ids["train"][:500]]
         halves = {name: tensor / 2 for name, tensor in self.weights.items()}
         settings = self.settings
-
-        def translate() -> Any:
-            source = self.batch[0][:TRANSLATED]
-            length = {"max_length": LONGEST, "return_scores": True}
-            return beam_search(model, source, settings.beam, settings.alpha, **length)[1]
-
         return {
             STEP: self.learn,
-            "evaluation": lambda: training.Evaluation(model)([self.batch]),
-            "translation": translate,
+            "evaluation": lambda: self.task.evaluation(model)([self.batch]),
+            **self.task.uses(model, self.batch, TRANSLATED, LONGEST),
             "average": lambda: training.average_checkpoints([self.weights, halves]),
             "batches": lambda: training.batch_by_tokens(lengths, settings.max_tokens),
             "order": lambda: sorted(training.epoch_order(40, settings.seed, 1)),
@@ -103,7 +95,8 @@ class Trial:
     def _step(self) -> tuple[Any, steps.Step]:
         """A new model with the given weights, and what takes steps with it."""
         model = self.model()
-        step = steps.Step(model, self.settings, self.device, None)
+        loss = self.task.loss(model, None)
+        step = steps.Step(model, self.settings, self.device, None, loss)
         for group in step.optimizer.param_groups:
             group["lr"] = 1e-3
         return model, step
@@ -210,14 +203,24 @@ def watched(codes: dict[CodeType, str]) -> Iterator[set[str]]:
         sys.setprofile(before if callable(before) else None)
 
 
-def difference(right: Outcome, other: Outcome) -> str:
+def difference(right: Outcome, other: Outcome, tolerance: float = 1e-2) -> str:
     """The first part whose results are not the library's, in words; '' if all are."""
     for part, result in right.results.items():
-        if not alike(result, other.results[part]):
+        if not alike(result, other.results[part], tolerance):
             got, expected = _said(other.results[part]), _said(result)
             told = f": {got}, and {expected} with the library's" if got and expected else ""
+            furthest = distance(result, other.results[part])
+            if not told and furthest == furthest:
+                told = f", up to {furthest:.2g} away"
             return f"with it, the {part} gives other results{told}"
     return ""
+
+
+def distance(a: Any, b: Any) -> float:
+    """The largest difference of two tensors' numbers; NaN if they are no tensors of one shape."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape == b.shape and a.numel():
+        return (a.detach().double() - b.detach().double()).abs().max().item()
+    return math.nan
 
 
 def _said(result: Any) -> str:
@@ -229,20 +232,24 @@ def _said(result: Any) -> str:
     return ""
 
 
-def alike(a: Any, b: Any) -> bool:
-    """Whether two results are the same but for rounding."""
+def alike(a: Any, b: Any, tolerance: float = 1e-2) -> bool:
+    """Whether two results are the same but for rounding; tolerance: a share of a tensor's norm."""
     if isinstance(a, Tensor):
         if not isinstance(b, Tensor) or a.shape != b.shape:
             return False
         a, b = a.detach().double(), b.detach().double()
-        return bool((a - b).norm() <= 1e-2 * a.norm() + 1e-6)  # False for NaN, too
+        return bool((a - b).norm() <= tolerance * a.norm() + 1e-6)  # False for NaN, too
     if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a)
+        return (
+            isinstance(b, dict)
+            and a.keys() == b.keys()
+            and all(alike(a[k], b[k], tolerance) for k in a)
+        )
     if isinstance(a, list | tuple):
         return (
             isinstance(b, list | tuple)
             and len(a) == len(b)
-            and all(alike(x, y) for x, y in zip(a, b, strict=True))
+            and all(alike(x, y, tolerance) for x, y in zip(a, b, strict=True))
         )
     if isinstance(a, float) and isinstance(b, int | float):
         return math.isclose(a, b, rel_tol=1e-3)

@@ -11,13 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from attention.train.core.step import Step
-from attention.train.corpora.token_ids import Pairs
+from attention.train.corpora.texts import Corpus
 from attention.train.mine.trial import Outcome, Trial, clocked, culprit, difference, place
 from attention.train.pieces import collected
 from attention.train.pieces.collected import MineError, Piece, Pieces
 from attention.train.runs.run_folder import RunFolder
-from attention.train.runs.settings import Settings
-from attention.train.speed.acceleration import prepare
+from attention.train.runs.settings import MODERN, Settings
 
 COPY = "mine"  # in the folder of a run: the pieces that it trains with
 WIDTH = 100
@@ -26,12 +25,16 @@ PATIENCE = 10.0  # seconds: a step that takes longer is not taken again to be ti
 
 @dataclasses.dataclass
 class Timed:
-    """A student's piece beside the library's: the part of a training, and seconds of both."""
+    """A student's piece beside the library's: the part of a training, and seconds of both.
+
+    distance  how far the part's result is from the library's, where that is shown
+    """
 
     name: str
     part: str
     library: float
     yours: float
+    distance: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -40,24 +43,24 @@ class Timed:
 
 
 def choose(
-    pieces: Pieces, settings: Settings, pairs: Pairs, device: torch.device
+    pieces: Pieces, settings: Settings, corpus: Corpus, device: torch.device
 ) -> tuple[list[Timed], dict[str, float]]:
     """Put those pieces in use that a training needs and that are right; print what was found.
 
     What is wrong goes into ``pieces.why``, and the library's stays in its place. Returns the times
     of the pieces, and those of a whole step by whose pieces it is made of.
     """
-    trial = Trial(settings, pairs, device, pieces)
+    trial = Trial(settings, corpus, device, pieces)
     library = trial.run(())
-    right = _without_wrong(trial, library)
+    right = without_wrong(trial, library)
     used = [name for name in pieces.own if any(name in ran for ran in right.ran.values())]
-    times = [_time(trial, name, right) for name in used]
+    times = [time_piece(trial, name, right) for name in used]
     whole = _whole_step(trial, used)
     collected.put(pieces, used)
     return times, whole
 
 
-def _without_wrong(trial: Trial, library: Outcome) -> Outcome:
+def without_wrong(trial: Trial, library: Outcome) -> Outcome:
     """The outcome with all pieces that do no harm; the others leave ``own`` with a sentence."""
     pieces = trial.pieces
     outcome, _, _ = _attempt(trial, list(pieces.own), library)
@@ -85,7 +88,7 @@ def _attempt(
         if not names:
             raise
         return None, _raised(error, trial.pieces), culprit(error, trial.pieces)
-    problem = difference(library, outcome)
+    problem = difference(library, outcome, trial.tolerance)
     return (None, problem, None) if problem else (outcome, "", None)
 
 
@@ -102,7 +105,7 @@ def _give_up(pieces: Pieces, name: str, problem: str) -> None:
     del pieces.own[name], pieces.library[name]
 
 
-def _time(trial: Trial, name: str, together: Outcome) -> Timed:
+def time_piece(trial: Trial, name: str, together: Outcome) -> Timed:
     """Time a piece in the first part that uses it, all others being the library's.
 
     If nothing of the library's calls it, but another piece of the student's does, both are what
@@ -121,16 +124,16 @@ def _whole_step(trial: Trial, used: Sequence[str]) -> dict[str, float]:
 
     The last is what a training without --mine takes, with its shortcuts.
     """
-    pairs = trial.pairs.ids["train"]
-    longest = max(len(side) for pair in pairs[:500] for side in pair)
-    rows = max(1, trial.settings.max_tokens // longest)
-    batch = trial.tensors(pairs[:rows])
+    every, task = trial.corpus.ids["train"], trial.task
+    longest = max(task.length(row) for row in every[:500])
+    batch = trial.tensors(every[: max(1, trial.settings.max_tokens // longest)])
     found = {}
     for whose, names in (("yours", used), ("the library's", ())):
         collected.put(trial.pieces, names)
         found[whose] = _least(trial.stepper(batch))
     collected.take_back()
-    fast = Step(prepare(trial.model(), trial.device), trial.settings, trial.device, None)
+    model = task.prepare(trial.model(), trial.device)
+    fast = Step(model, trial.settings, trial.device, None, task.loss(model, None))
     return {**found, "without --mine": _least(lambda: fast([batch]).item())}
 
 
@@ -147,10 +150,14 @@ def table(pieces: Pieces, times: Sequence[Timed]) -> Table:
         made.add_column(title)
     for title in ("library ms", "yours ms", "ratio"):
         made.add_column(title, justify="right")
+    if far := any(one.distance is not None for one in times):
+        made.add_column("furthest", justify="right")
     for one in times:
         lesson = pieces.of(one.name).notebook[:2]
         numbers = (f"{1000 * one.library:.1f}", f"{1000 * one.yours:.1f}", f"{one.ratio:.2f}")
-        made.add_row(one.name, lesson, one.part, *numbers)
+        made.add_row(
+            one.name, lesson, one.part, *numbers, *([f"{one.distance:.0e}"] if far else [])
+        )
     return made
 
 
@@ -159,22 +166,7 @@ def report(
 ) -> None:
     """Print which pieces are the student's, which are not and why, and what that costs."""
     console = Console(width=WIDTH, highlight=False)
-    shown = table(pieces, times)
-    if times:
-        console.print(
-            f"Yours, of {pieces.folder}, each timed with the library's others, on one core:"
-        )
-        console.print(shown)
-    else:
-        console.print(f"Nothing in {pieces.folder} is used in a training.")
-    for name, why in pieces.why.items():
-        console.print(f"{name}: {why}; the library's is used.", markup=False, soft_wrap=True)
-    unused = [name for name in pieces.own if name not in {one.name for one in times}]
-    if unused:
-        console.print(f"No part of a training: {len(unused)} more of your pieces.")
-    left = [name for name in NEEDED if name not in pieces.own and name not in pieces.why]
-    if left:
-        console.print(f"The library's, for they are not collected: {', '.join(left)}.")
+    report_pieces(console, pieces, times, needed(settings), "a training")
     yours, library = whole["yours"], whole["the library's"]
     console.print(
         f"A step on a whole batch: {1000 * yours:.0f} ms with yours, {1000 * library:.0f} ms with "
@@ -182,6 +174,28 @@ def report(
         f"{1000 * whole['without --mine']:.0f} ms without --mine; "
         f"{settings.steps} steps take about {_time_of(settings.steps * yours)}."
     )
+
+
+def report_pieces(
+    console: Console, pieces: Pieces, times: Sequence[Timed], needed: Sequence[str], work: str
+) -> None:
+    """Print whose pieces some work, such as "a training", is done with, and why; needed for it."""
+    shown = table(pieces, times)
+    if times:
+        console.print(
+            f"Yours, of {pieces.folder}, each timed with the library's others, on one core:"
+        )
+        console.print(shown)
+    else:
+        console.print(f"Nothing in {pieces.folder} is used in {work}.")
+    for name, why in pieces.why.items():
+        console.print(f"{name}: {why}; the library's is used.", markup=False, soft_wrap=True)
+    unused = [name for name in pieces.own if name not in {one.name for one in times}]
+    if unused:
+        console.print(f"No part of {work}: {len(unused)} more of your pieces.")
+    left = [name for name in needed if name not in pieces.own and name not in pieces.why]
+    if left:
+        console.print(f"The library's, for they are not collected: {', '.join(left)}.")
 
 
 def _time_of(amount: float) -> str:
@@ -196,6 +210,17 @@ NEEDED = (
     *("label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens", "epoch_order"),
     *("clip_gradients", "average_checkpoints", "beam_step", "keep_best", "follow_beams"),
 )
+NEEDED_FOR_TEXT = (
+    *("masked_attention", "split_heads", "merge_heads", "share_heads", "rotary", "adamw_step"),
+    *("TrainStep", "Evaluation", "batch_by_tokens", "epoch_order", "clip_gradients"),
+    *("average_checkpoints", "sample_tokens", "top_p_filter", "language_model_loss", "rms_norm"),
+    *("SwiGLU", "ModernAttention", "ModernDecoderLayer", "ModernDecoder", "generate_with_cache"),
+)
+
+
+def needed(settings: Settings) -> tuple[str, ...]:
+    """What a training with these settings calls."""
+    return NEEDED_FOR_TEXT if settings.model == MODERN else NEEDED
 
 
 def keep(pieces: Pieces, folder: RunFolder) -> None:
@@ -224,8 +249,11 @@ def use_kept(folder: Path) -> list[Piece]:
     return pieces.every
 
 
-def blame(error: Exception) -> str:
-    """One sentence for an error in a student's piece that is in use; '' if it arose elsewhere."""
+def blame(error: Exception, again: str = "train in another --folder") -> str:
+    """One sentence for an error in a student's piece that is in use; '' if it arose elsewhere.
+
+    again  what is to be done when it is mended
+    """
     pieces = collected.placed()
     name = culprit(error, pieces) if pieces is not None else None
     if pieces is None or name is None:
@@ -233,5 +261,5 @@ def blame(error: Exception) -> str:
     notebook = pieces.of(name).notebook
     return (
         f"your {name} failed: {_raised(error, pieces)}; mend it in {notebook}, run `autograder "
-        "collect` again and train in another --folder"
+        f"collect` again and {again}"
     )

@@ -1,8 +1,8 @@
 """Where a training takes PyTorch's own parts, the student's pieces that do the same.
 
-The library's layers use nn.LayerNorm and nn.Dropout, its training step torch.optim.AdamW: lessons
-09 and 11 have them written all the same. With --mine they are used, and the shortcuts of
-`acceleration`, which pass by the pieces of the lessons, are not.
+The library's layers use nn.LayerNorm, nn.RMSNorm and nn.Dropout, its training step
+torch.optim.AdamW: lessons 09, 11 and 20 have them written all the same. With --mine they are used,
+and the shortcuts of `acceleration`, which pass by the pieces of the lessons, are not.
 """
 
 from typing import Any
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from attention.multi_head_attention import Sublayers
 from attention.train.pieces import collected
 from attention.training import ModelAndLoss
-from attention.transformer import Transformer
 
 
 class Update(nn.Module):
@@ -28,17 +27,30 @@ class Update(nn.Module):
         return self.residual(torch.zeros_like(update), update)
 
 
-def furnish(model: Transformer) -> Transformer:
-    """Put the student's LayerNorm, FeedForward and Residual, if in use, into a model; returns it.
+class RMSNorm(nn.Module):
+    """A student's rms_norm as a layer, with the weight of an nn.RMSNorm."""
+
+    def __init__(self, rms_norm: Any, old: nn.RMSNorm):
+        super().__init__()
+        self.rms_norm, self.weight, self.eps = rms_norm, old.weight, old.eps
+
+    def forward(self, x: Tensor) -> Any:
+        """Return the normalised x, (..., d)."""
+        return self.rms_norm(x, self.weight, self.eps)
+
+
+def furnish(model: Any) -> Any:
+    """Put the student's norms, FeedForward and Residual, if in use, into a model; returns it.
 
     They take over the weights. A masked_attention of the student's is asked, not PyTorch's kernel.
     """
-    norm = collected.own("LayerNorm")
+    norm, rms_norm = collected.own("LayerNorm"), collected.own("rms_norm")
     for module in list(model.modules()):
-        if norm is not None:
-            for name, child in list(module.named_children()):
-                if isinstance(child, nn.LayerNorm):
-                    setattr(module, name, _with_weights(norm(len(child.weight), child.eps), child))
+        for name, child in list(module.named_children()):
+            if norm is not None and isinstance(child, nn.LayerNorm):
+                setattr(module, name, _with_weights(norm(len(child.weight), child.eps), child))
+            if rms_norm is not None and isinstance(child, nn.RMSNorm):
+                setattr(module, name, RMSNorm(rms_norm, child))
         if isinstance(module, Sublayers):
             _furnish_layer(module)
     return model.train(model.training)

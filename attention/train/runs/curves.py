@@ -9,19 +9,23 @@ from matplotlib.figure import Figure
 from attention.provided import demand
 
 
-def learning_curves(rows: Sequence[dict[str, Any]], kind: str = "png") -> bytes:
+def learning_curves(
+    rows: Sequence[dict[str, Any]], kind: str = "png", smoothed: bool = True
+) -> bytes:
     """Draw loss and learning rate against the step; returns the picture's bytes.
 
-    rows  of a run folder's metrics: dicts with step, loss, val_loss and learning_rate
-    kind  "png" or "svg"
+    rows      of a run folder's metrics: dicts with step, loss, val_loss and learning_rate
+    kind      "png" or "svg"
+    smoothed  whether the labels in training are
     """
     figure = Figure(figsize=(8, 5), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     steps = [int(row["step"]) for row in rows]
     losses = [float(row["loss"]) for row in rows]
     evaluated = [(int(row["step"]), float(row["val_loss"])) for row in rows if row["val_loss"]]
+    label = "training, smoothed labels" if smoothed else "training"
     upper.plot(steps, losses, color="C0", alpha=0.25, linewidth=0.8)
-    upper.plot(steps, running_mean(losses, 50), color="C0", label="training, smoothed labels")
+    upper.plot(steps, running_mean(losses, 50), color="C0", label=label)
     if evaluated:
         upper.plot(*zip(*evaluated, strict=True), ".-", color="C1", label="validation")
     upper.set(ylabel="loss per token (nats)")

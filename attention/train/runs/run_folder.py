@@ -1,7 +1,7 @@
 """The folder of one training: what it is, how it goes, and all that is needed to go on.
 
     config.json           the settings
-    vocabularies.json     of source and target
+    vocabularies.json     of source and target, or of a text, and which text it is
     metrics.csv           one line per step
     curves.png, .svg      the learning curves
     state.safetensors     weights, optimiser and position: what --resume reads
@@ -57,14 +57,24 @@ class RunFolder:
             raise RunFolderError(f"{self.path} cannot be made: {error.strerror}") from None
         self.write("config.json", json.dumps(config, indent=1).encode() + b"\n")
 
-    def keep_vocabularies(self, source: dict[str, Any], target: dict[str, Any]) -> None:
-        """Write the descriptions of the vocabularies, if they are not there from earlier on.
+    def keep_vocabularies(self, described: dict[str, Any]) -> None:
+        """Write the description of a corpus, if it is not there from earlier on.
 
-        A training that has not ended can translate with them.
+        A training that has not ended can translate or write with the vocabularies in it.
         """
         if not (self.path / VOCABULARIES).exists():
-            both = {"source": source, "target": target}
-            self.write(VOCABULARIES, json.dumps(both).encode() + b"\n")
+            self.write(VOCABULARIES, json.dumps(described).encode() + b"\n")
+
+    def vocabularies(self) -> dict[str, Any]:
+        """Return the description that was kept, {} if none was; RunFolderError if it is damaged."""
+        path = self.path / VOCABULARIES
+        try:
+            described: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return described
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise RunFolderError(f"{path} cannot be read: {error}") from None
 
     def config(self) -> dict[str, Any]:
         """Return the settings of the training in the folder; RunFolderError if there is none."""
@@ -126,9 +136,9 @@ class RunFolder:
         except (OSError, ValueError, KeyError, TypeError):
             raise RunFolderError(f"{self.path / 'metrics.csv'} is missing or damaged") from None
 
-    def draw(self, rows: Sequence[Row]) -> None:
-        """Draw the learning curves as PNG and SVG."""
+    def draw(self, rows: Sequence[Row], smoothed: bool = True) -> None:
+        """Draw the learning curves as PNG and SVG; smoothed: the labels in training are."""
         from attention.train.runs.curves import learning_curves
 
         for kind in ("png", "svg"):
-            self.write(f"curves.{kind}", learning_curves(rows, kind))
+            self.write(f"curves.{kind}", learning_curves(rows, kind, smoothed))

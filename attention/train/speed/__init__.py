@@ -1,1 +1,1 @@
-"""Time and memory of a training: saved (read acceleration.py first), and foretold."""
+"""Time and memory of a training, saved (read acceleration.py first); and of writing."""

@@ -1,5 +1,6 @@
 """Where training spends its time, done faster: products, and on a CPU dropout and the loss."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -137,13 +138,24 @@ def attend_in_float32(
 ) -> Tensor:
     """Attend to tensors in bfloat16 as if they were in float32: (B, H, T_q, d_head), in float32.
 
-    For sentences, PyTorch's kernel for CPUs goes back many times as slowly in bfloat16. What is
-    remembered of q, k and v, (B, H, T, d_head) each, stays in bfloat16: that loses nothing.
+    For sentences, PyTorch's kernel for CPUs goes back many times as slowly in bfloat16.
+    """
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        context: Tensor = attend(q, k, v, mask, dropout, fused=True)[0]
+        return context
+
+    return in_float32(attention, q, k, v)
+
+
+def in_float32(attention: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return attention(q, k, v) of tensors in bfloat16, (B, H, T, d_head) each, all in float32.
+
+    What is remembered of q, k and v stays in bfloat16: that loses nothing.
     """
     q32, k32, v32 = q.float(), k.float(), v.float()
     if torch.compiler.is_compiling():  # which knows no hooks
-        compiled: Tensor = attend(q32, k32, v32, mask, dropout, fused=True)[0]
-        return compiled
+        return attention(q32, k32, v32)
     short = {q32.data_ptr(): q, k32.data_ptr(): k, v32.data_ptr(): v}
 
     def remember(x: Tensor) -> Tensor:
@@ -153,8 +165,7 @@ def attend_in_float32(
         return x.float() if x.dtype == torch.bfloat16 else x
 
     with torch.autograd.graph.saved_tensors_hooks(remember, recall):
-        context: Tensor = attend(q32, k32, v32, mask, dropout, fused=True)[0]
-    return context
+        return attention(q32, k32, v32)
 
 
 def prepare(model: Transformer, device: torch.device) -> Transformer:

@@ -18,7 +18,7 @@ ORIGIN = re.compile(r"<!-- Made by .*?-->\n", re.DOTALL)
 DRAWING = re.compile(r"^\[(\w+)\]: data:image/(svg\+xml|png);base64,(\S+)$", re.MULTILINE)
 WORDS = re.compile(r"!\[[^\]]*\]")  # for a drawing
 LINK = re.compile(r"\[([^\]]*)\]\(\.\./(\w+)/\2\.ipynb\)")
-GLASS = re.compile(r"\[([^\]]*)\]\([./]*/book/_build/html/glass\.html\)")
+GLASS = re.compile(r"\[([^\]]*)\]\([./]*/book/_build/html/((?:glass|writer)\.html(?:#\w+)?)\)")
 MARKS = re.compile(r"^\s*### (?:BEGIN|END) SOLUTION.*\n?", re.MULTILINE)  # nbgrader's
 FOLDED = "<details><summary>Show the answer</summary>\n\n{}\n</details>"
 PROMPTS = {"code_prompt_show": "Show a solution", "code_prompt_hide": "Hide the solution"}
@@ -73,7 +73,7 @@ def _prose(
     # MyST leaves out a line's end within these words, and so would join two of them.
     text = WORDS.sub(lambda found: " ".join(found[0].split()), text)
     text = LINK.sub(lambda found: link(found[1], found[2]), text)
-    text = GLASS.sub(r'<a href="../glass.html">\1</a>', text)  # no page of Sphinx's
+    text = GLASS.sub(r'<a href="../\2">\1</a>', text)  # no page of Sphinx's
     if cell_metadata.ANSWER in cell.metadata.get("tags", ()) and not text.startswith("<details>"):
         heading, _, rest = text.partition("\n") if text.startswith("#") else ("", "", text)
         text = "\n\n".join(part for part in (heading, FOLDED.format(rest.strip())) if part)

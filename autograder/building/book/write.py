@@ -1,6 +1,7 @@
 """Write Sphinx's sources of the book, and run Sphinx over them."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,9 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from autograder import ROOT, CourseError
-from autograder.building import glass_translator
+from autograder.building import glass_translator, writer_page
 from autograder.building.book import chapters as course
-from autograder.building.book import lesson_graph
+from autograder.building.book import lesson_graph, moving_picture
 from autograder.building.book.chapters import Chapter
 from autograder.building.book.page import page, to_open
 from autograder.lessons import choose
@@ -22,6 +23,7 @@ from autograder.lessons import choose
 NEEDED = ("sphinx", "myst_nb", "sphinx_book_theme", "mathjax")
 MADE = ("source", "html", "doctrees", "jupyter_execute")  # a book's folders; the last: MyST-NB's
 LESSON_PAGE = "{lesson}/{lesson}.html"
+NUMBER = re.compile(r"\d\d")  # of a lesson
 WHERE = "Repository"  # the key in pyproject.toml's [project.urls]
 
 
@@ -55,8 +57,10 @@ def build(names: Collection[str], to: Path, root: Path = ROOT, repository: str =
     if done.returncode:
         raise CourseError(f"Sphinx does not accept the book:\n{done.stderr.strip()}")
     # Where lessons are left out, the page names them all and links none.
-    links = (None, "") if names else (LESSON_PAGE, "index.html")
-    glass_translator.write(to / "html" / glass_translator.PAGE.name, *links)
+    links, home = (None, "") if names else (LESSON_PAGE, "index.html")
+    glass, writer = glass_translator.PAGE.name, writer_page.PAGE.name
+    glass_translator.write(to / "html" / glass, links, home, writer)
+    writer_page.write(to / "html" / writer, links, home, glass)
     return to / "html" / "index.html"
 
 
@@ -116,6 +120,7 @@ class Book:
         slug = self.chapters[number].slug
         solved, blank = (course.solved(root, slug, kind) for kind in ("solutions", "lessons"))
         made, drawings = page(solved, blank, self._below_the_head(number), self._between)
+        made.cells[0].source = self._with_links(made.cells[0].source)
         folder = to / slug
         (folder / "figures").mkdir(parents=True)
         for name, content in drawings.items():
@@ -133,15 +138,18 @@ class Book:
         slug = self.chapters[number].slug
         return LESSON_PAGE.format(lesson=slug) if number in self.chosen else ""
 
-    def needed(self, number: int, start: str = "", short: bool = False) -> str:
-        """Links to what a lesson needs: its titles, or in ``short`` its numbers."""
-        texts = {one: f"{one:02}" if short else "" for one in sorted(self.needs[number])}
-        links = [self.link(one, text, start) for one, text in texts.items()]
-        return ", ".join(links) or ("–" if short else "no lesson before it")
+    def needed(self, number: int) -> str:
+        """Links to what a lesson needs, by their numbers."""
+        return ", ".join(self.link(one, f"{one:02}") for one in sorted(self.needs[number])) or "–"
 
     def arcs(self) -> str:
         """The drawing of the needs."""
         return lesson_graph.arcs(self.chapters, self.needs, self.address)
+
+    @staticmethod
+    def moving_picture() -> str:
+        """The picture of the first page."""
+        return moving_picture.moving_picture()
 
     def minutes(self, numbers: Iterable[int]) -> int:
         """What the lessons take together, without what is marked with a star."""
@@ -169,14 +177,19 @@ class Book:
     def _between(self, text: str, slug: str) -> str:
         return self.link(self._numbers[slug], text, "../")
 
+    def _with_links(self, head: str) -> str:
+        """A lesson's head, in which the numbers of the lessons that it needs lead to them."""
+        return course.NEED.sub(
+            lambda needs: NUMBER.sub(lambda one: self.link(int(one[0]), one[0], "../"), needs[0]),
+            head,
+        )
+
     def _below_the_head(self, number: int) -> str:
-        """What a page says below the lesson's head: what it needs, and how to open it."""
+        """What a page says below the lesson's head: how to open it."""
         one = self.chapters[number]
         ways = to_open(one.slug, self.repository)
         elsewhere = "".join(f", or on [{name}]({address})" for name, address in ways.items())
-        lines = [
-            f"**Needs** {self.needed(number, '../')}",
-            f"**Open it** [on your machine](../open.md) with "
-            f"`jupyter lab lessons/{one.slug}/{one.slug}.ipynb`{elsewhere}",
-        ]
-        return "\n\n".join(lines)
+        return (
+            "**Open it** [on your machine](../open.md) with "
+            f"`jupyter lab lessons/{one.slug}/{one.slug}.ipynb`{elsewhere}"
+        )

@@ -10,7 +10,7 @@ from autograder.checking.asking.probe_failures import has_gradient
 from autograder.checking.asking.questions import Exchange, Question, Replied, floating_places
 from autograder.checking.diagnosis.relations import between
 from autograder.checking.diagnosis.relations_of_items import ALONE
-from autograder.checking.toolbox.same_tensors import name_of, tensors_of
+from autograder.checking.toolbox.same_tensors import ENOUGH, name_of, tensors_of
 from autograder.inside.messages.values import same
 
 ONLY = "Of the calls tried, it is wrong only"
@@ -31,15 +31,23 @@ def relation(pairs: Sequence[Exchange]) -> str:
         (between if one.request == "call" else _of_gradients)(got.value, right.value, one)
         for one, got, right in wrong
     ]
+    told = [
+        (said, pair)
+        for said, pair in zip(found, wrong, strict=True)
+        if said or not all(_says_little(reply.value) for reply in pair[1:])
+    ]
+    found = [said for said, _ in told]
     if len({_without_numbers(said) for said in found}) != 1 or not found[0]:
         return ""
-    told = zip(found, wrong, strict=True)
     said = [words for words, (question, _, _) in told if not question.probe] or found
     first = said[0]
-    if any(one.partition(" (")[0] != first.partition(" (")[0] for one in said):
-        first = f"In one of the calls, {first[0].lower()}{first[1:]}"  # others, other numbers
+    others = len(told) < len(wrong) or any(
+        _without_sizes(one) != _without_sizes(first) for one in said
+    )
+    if others:
+        first = f"In one of the calls, {first[0].lower()}{first[1:]}"
     elif len(set(said)) > 1:
-        first = first.partition(" (")[0].rstrip(".") + "."
+        first = f"{_without_sizes(first)}."
     return _not_of_pairs(first, pairs)
 
 
@@ -68,6 +76,10 @@ def _is_wrong(request: str, question: Question, got: Replied, expected: Replied)
     return asks and not got.agrees(expected)
 
 
+def _without_sizes(said: str) -> str:
+    return said.partition(" (")[0].rstrip(".")
+
+
 def _without_numbers(said: str) -> str:
     return "".join(letter for letter in said.partition(" (")[0] if letter not in "0123456789.-e+")
 
@@ -76,6 +88,8 @@ def _of_gradients(got: Any, expected: Any, question: Question) -> str:
     """Where no gradient arrives although one should."""
     if not isinstance(got, tuple) or not isinstance(got[0], dict):
         return ""
+    if got[0].keys() != expected[0].keys():
+        return ""  # the parameters have other names: that says more
     names = [name for name, wanted in expected[0].items() if wanted is not None]
     missing = [name for name in names if got[0].get(name) is None]
     if missing:
@@ -127,8 +141,26 @@ def _shapes(question: Question) -> list[torch.Size]:
 
 
 def _other_gradients(question: Question, got: Replied, expected: Replied) -> bool:
-    alike = got.kind == expected.kind and same(got.value, expected.value)
-    return question.request == "gradients" and not alike
+    if (
+        question.request != "gradients"
+        or got.kind == expected.kind == "value"
+        and _other_names(got.value, expected.value)
+    ):
+        return False
+    return got.kind != expected.kind or not same(got.value, expected.value)
+
+
+def _other_names(got: Any, expected: Any) -> bool:
+    """Whether the parameters, of which there are gradients, have other names."""
+    pairs = isinstance(got, tuple) and isinstance(got[0], dict)
+    return pairs and got[0].keys() != expected[0].keys()
+
+
+def _says_little(value: Any) -> bool:
+    """Whether a result holds so few numbers that they bear any relation."""
+    if isinstance(value, torch.Tensor):
+        return 0 < value.numel() < ENOUGH
+    return isinstance(value, int | float)
 
 
 def _given(question: Question) -> set[str]:

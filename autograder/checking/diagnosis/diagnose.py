@@ -9,15 +9,19 @@ mutant of the right answer that replies in the same way.
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
-from autograder.checking.asking.questions import SEEDED, Exchange, Replied, agree
+from autograder.checking.asking.questions import SEEDED, Exchange, Question, Replied, agree
 from autograder.checking.asking.right_answer import asked
+from autograder.checking.asking.right_form import UNSAID, mended
 from autograder.checking.diagnosis import equivalent_forms
 from autograder.checking.diagnosis.common_cause import relation, where
+from autograder.checking.diagnosis.error_meanings import meaning
 from autograder.checking.diagnosis.relations_of_shapes import of_sizes
 from autograder.checking.diagnosis.stored_replies import (
     Comparison,
     leading_to,
+    little_memory,
     mistakes_of,
     of_answer,
     of_mutants,
@@ -45,6 +49,9 @@ def diagnose(
     hints = _hints(comparison, telling)
     if hints:
         return hints.pop() if len(hints) == 1 else ""
+    behind = _behind_the_form(comparison, everything)
+    if behind:
+        return behind
     calls = _but_for_care(
         [one for one in everything if comparison.care or one[0].probe != "device"], lost
     )
@@ -53,6 +60,56 @@ def diagnose(
     likely = relation(calls) if loaded else ""
     likely = likely or _of_the_first(comparison, calls)
     return " ".join(part for part in (likely, where(calls) if loaded else "") if part)
+
+
+def is_stored(item: registry.Check, given: Sequence[Replied], seed: int) -> bool:
+    """Whether an answer replies throughout as a stored mistake does, in its form as well."""
+    questions, wanted = asked(item, seed)
+    telling = _telling(list(zip(questions, given, wanted, strict=True)))
+    comparison = Comparison(item, seed, care=len(telling) == len(questions))
+    chance = _by_chance(telling)
+    return bool(_mistakes(comparison, telling, _agrees, range(len(telling)), chance))
+
+
+def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> str:
+    """What is wrong with the numbers of an answer whose results have another form besides."""
+    filled, open_ = (
+        list(zip(*columns, strict=True))
+        for columns in (_mended(everything), _mended(everything, lambda _: UNSAID))
+    )
+    calls = [one for one in filled if one[0].request == "call" and not one[0].probe]
+    same_form = all(one[1] is other[1] for one, other in zip(filled, everything, strict=True))
+    if same_form or all(equivalent_forms.replied(got, right, right) for _, got, right in calls):
+        return ""
+    telling = _telling(open_)
+    chance = _by_chance(telling)
+    if comparison.care != (len(telling) == len(everything)):
+        return ""
+    free = chance | {n for n, (one, *_) in enumerate(telling) if _of_another_form(one)}
+    results = [n for n, (one, *_) in enumerate(telling) if one.request == "call"]
+    found = _mistakes(comparison, telling, equivalent_forms.replied, results, free)
+    hints = {known.hint or "" for known in found}
+    if hints:
+        return hints.pop() if len(hints) == 1 else ""
+    if not all(got.agrees(right) for one, got, right in everything if one.request == "load"):
+        return ""
+    asked_of_mutants = [one for one in open_ if comparison.care or one[0].probe != "device"]
+    loose = {n for n, (one, *_) in enumerate(asked_of_mutants) if _of_another_form(one)}
+    likely = relation(calls) or _slip(comparison, asked_of_mutants, loose)
+    return " ".join(part for part in (likely, where(calls)) if part)
+
+
+def _mended(
+    everything: Sequence[Exchange], missing: Callable[[Any], Any] = lambda item: item
+) -> tuple[list[Any], ...]:
+    """Questions, replies in the form of the right ones, and the right ones."""
+    questions, given, wanted = map(list, zip(*everything, strict=True))
+    return questions, list(mended(questions, given, wanted, missing)), wanted
+
+
+def _of_another_form(question: Question) -> bool:
+    """Whether the reply to a question depends on the form of results: a list has no gradient."""
+    return question.request == "gradients" or question.probe == "device"
 
 
 def _hints(comparison: Comparison, telling: Sequence[Exchange]) -> set[str]:
@@ -144,26 +201,9 @@ def _of_the_first(comparison: Comparison, exchanges: list[Exchange]) -> str:
         if got.agrees(right):
             continue
         if got.kind == "raised":
-            return _meaning(*got.value)
+            return meaning(*got.value)
         sizes = of_sizes(got.value, right.value) if one.request == "call" else ""
         return _slip(comparison, exchanges) or sizes
-    return ""
-
-
-def _meaning(kind: str, message: str) -> str:
-    """What an error in PyTorch's or Python's words means, where there is no doubt; else ''."""
-    if "Boolean value of Tensor with more than one value is ambiguous" in message:
-        return (
-            "`if`, `and`, `or` and `not` need one True or False, and got a tensor of several "
-            "elements. Use `&`, `|` and `~` element by element, and `is not None` to ask whether "
-            "an argument was given."
-        )
-    of_none = "NoneType" in message and "callable" not in message
-    if of_none and kind in ("TypeError", "AttributeError"):
-        return (
-            "A value it computes with is None: an argument that was left out or is None, or what "
-            "a function returned."
-        )
     return ""
 
 
@@ -210,16 +250,17 @@ def _telling(exchanges: list[Exchange]) -> list[Exchange]:
     return exchanges if all(got.agrees(right) for _, got, right in core) else core
 
 
-def _slip(comparison: Comparison, exchanges: list[Exchange]) -> str:
+def _slip(comparison: Comparison, exchanges: list[Exchange], free: Collection[int] = ()) -> str:
     """The mutant of the right answer that gives the same replies throughout."""
     if all(isinstance(right.value, bool) for _, _, right in exchanges if right.kind == "value"):
         return ""  # yes and no say too little to tell one mutant from another fault
     if all(equivalent_forms.replied(got, right, right) for _, got, right in exchanges):
         return ""  # its form alone is at fault, and mutants that change no number have it, too
     end = time.process_time() + SECONDS
-    for mutant, replies in of_mutants(comparison):
-        if time.process_time() > end:
-            return ""
-        if _fits(replies, exchanges, range(len(exchanges)), equivalent_forms.replied):
-            return f"Your results are those of a right answer {mutant.words}."
+    with little_memory():
+        for mutant, replies in of_mutants(comparison):
+            if time.process_time() > end:
+                return ""
+            if _fits(replies, exchanges, range(len(exchanges)), equivalent_forms.replied, free):
+                return f"Your results are those of a right answer {mutant.words}."
     return ""

@@ -12,7 +12,7 @@ import torch
 
 from autograder.checking.asking.questions import Question
 from autograder.checking.diagnosis.error_positions import in_some_places
-from autograder.checking.diagnosis.relations_of_items import of_lists, of_tuples
+from autograder.checking.diagnosis.relations_of_items import of_list_for_tensor, of_lists, of_tuples
 from autograder.checking.diagnosis.relations_of_shapes import of_shapes
 from autograder.checking.toolbox.same_tensors import (
     ENOUGH,
@@ -36,6 +36,8 @@ def between(got: Any, expected: Any, question: Question) -> str:
     """The first relation that holds between two replies, as a sentence, or ''."""
     if isinstance(got, list) and isinstance(expected, list):
         return of_lists(got, expected)
+    if isinstance(got, list) and isinstance(expected, torch.Tensor):
+        return of_list_for_tensor(got, expected)
     if isinstance(got, tuple):
         return of_tuples(got, expected, lambda one, other: between(one, other, question))
     if isinstance(got, NUMBER) != isinstance(expected, NUMBER):

@@ -5,10 +5,12 @@ from typing import Any
 
 import torch
 
+from autograder.checking.asking.right_form import in_form
 from autograder.checking.toolbox.describe_values import identical
 from autograder.checking.toolbox.same_tensors import same, unpacked
+from autograder.checking.toolbox.student_answer import ORDINALS
 
-ORDINALS = ("first", "second", "third", "fourth")
+TENSORS = "torch.stack makes one tensor of a list of tensors, torch.tensor one of numbers."
 ALONE = "It should be returned alone"
 
 
@@ -57,6 +59,23 @@ def _longer(got: Any, expected: Any) -> str:
             if short is got:
                 return f"{place} {items} {verb} missing; all else is right."
             return f"{place} there {verb} {items} too many; all else is right."
+    return ""
+
+
+def of_list_for_tensor(got: Any, expected: torch.Tensor) -> str:
+    """How one tensor is made of a list of tensors whose numbers are right, or ''."""
+    tensors = got and all(isinstance(item, torch.Tensor) for item in got)
+    if not tensors or len({item.shape for item in got}) != 1:
+        whole = in_form(got, expected)
+        right = isinstance(whole, torch.Tensor) and same(whole, expected)
+        return f"The numbers are right, but they stand in lists. {TENSORS}" if right else ""
+    whole = torch.stack(got)
+    for axis in range(whole.dim()):
+        if same(whole.movedim(0, axis), expected):
+            return (
+                "The numbers are right, but they stand in a list of tensors. "
+                f"torch.stack(…, dim={axis}) makes one tensor of it."
+            )
     return ""
 
 

@@ -3,6 +3,7 @@
 A class gives many failing answers to one exercise: each is compared with the same mistakes.
 """
 
+import contextlib
 import copy
 import functools
 import itertools
@@ -18,8 +19,10 @@ from autograder.checking.diagnosis.mutations import Mutant, may_not_end, mutants
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.registry import Answer, Check
 from autograder.inside.answer import LocalAnswer
+from autograder.inside.isolation import data_held
 
 T = TypeVar("T")
+ROOM = 2**30  # bytes: far more than any right answer takes for what checks ask
 
 
 class Lazy(Generic[T]):
@@ -76,6 +79,28 @@ def of_mutants(comparison: Comparison) -> Lazy[tuple[Mutant, Lazy[Replied]]]:
     if target is None or may_not_end(target):
         return Lazy(iter(()))
     return Lazy((mutant, _replies(mutant.target, questions)) for mutant in mutants(target))
+
+
+@contextlib.contextmanager
+def little_memory() -> Iterator[None]:
+    """Let this process take only ROOM more bytes: a mutant may ask for any number of them.
+
+    One that repeats something `seed` times, say. What it cannot have is an error like any other.
+    Where the system has no such limit, nothing is limited.
+    """
+    held = data_held()
+    if held is None:
+        yield
+        return
+    import resource  # Unix alone has it
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = [held + ROOM, *(one for one in (soft, hard) if one != resource.RLIM_INFINITY)]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(most), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def mistakes_of(comparison: Comparison) -> tuple[Answer, ...]:

@@ -20,7 +20,7 @@ from autograder.checking.toolbox.describe_values import (
 )
 from autograder.checking.toolbox.failure import CheckFailed as CheckFailed
 from autograder.checking.toolbox.failure import care as care
-from autograder.checking.toolbox.failure import careless, no_gradient
+from autograder.checking.toolbox.failure import careless, no_gradient, of_form
 from autograder.checking.toolbox.failure import stage as stage
 from autograder.checking.toolbox.failure import stands as stands
 from autograder.checking.toolbox.same_tensors import is_real
@@ -39,7 +39,7 @@ def tensor(got: Any, shape: Sequence[int] | None = None, axes: str = "") -> None
     """``got`` is a tensor."""
     if not isinstance(got, torch.Tensor):
         expected = "a tensor" if shape is None else f"a tensor of shape {_shape(shape, axes)}"
-        raise CheckFailed("the result is not a tensor", describe(got), expected)
+        raise of_form("the result is not a tensor", describe(got), expected, got)
 
 
 def shape(got: Any, expected: Sequence[int], axes: str = "") -> None:
@@ -47,7 +47,7 @@ def shape(got: Any, expected: Sequence[int], axes: str = "") -> None:
     tensor(got, expected, axes)
     if tuple(got.shape) != tuple(expected):
         said = f"shape {tuple(got.shape)}", f"shape {_shape(expected, axes)}"
-        raise CheckFailed("the shape is wrong", *said)
+        raise of_form("the shape is wrong", *said, got)
 
 
 def dtype(got: Any, expected: torch.dtype) -> None:
@@ -56,7 +56,7 @@ def dtype(got: Any, expected: torch.dtype) -> None:
     if got.dtype != expected:
         precision = got.dtype.is_floating_point and expected.is_floating_point
         reason = ": the result should keep the precision of the input" if precision else ""
-        failure = CheckFailed(f"the dtype is wrong{reason}", str(got.dtype), str(expected))
+        failure = of_form(f"the dtype is wrong{reason}", str(got.dtype), str(expected), got)
         if {got.dtype, expected} != {torch.float32, torch.float64}:
             raise failure
         careless(failure)
@@ -114,9 +114,8 @@ def parts(got: Any, *names: str) -> Sequence[Any]:
         shown = describe(got)
         if isinstance(got, list | tuple):
             shown = "one result" if len(got) == 1 else f"{len(got)} results"
-        raise CheckFailed(
-            f"there should be {len(names)} results", shown, f"{len(names)}: {', '.join(names)}"
-        )
+        wanted = f"{len(names)}: {', '.join(names)}"
+        raise of_form(f"there should be {len(names)} results", shown, wanted, got)
     return got
 
 

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 
 from autograder.inside.answer import AnswerLost
 
-LIKELY_WIDTH = 76  # characters of a line: with its label, 88
+WIDTH = 88  # characters of a line
+LIKELY_WIDTH = WIDTH - 12  # with its label
 
 
 class CheckFailed(AssertionError):
     """A failed expectation; str() is the message that the student reads.
 
+    ``about`` is the result whose form it is about; ``also`` says of numbers that are wrong in
+    another form what is wrong with the form.
     ``exercise``, ``likely``, ``seed``, ``cost`` and ``costs`` are filled in by the runner. ``cost``
     is what it takes, from 0 to 1 of the exercise's points: 1 where the answer is wrong, the share
     of the stages that fail, or the care share where it is right but for something that good code
@@ -22,9 +25,12 @@ class CheckFailed(AssertionError):
 
     is_stub = False  # whether nothing was written yet
     is_careless = False  # whether the answer is right but for its care
+    is_form = False  # whether nothing is said but of the form of a result
 
     def __init__(self, what: str, got: str = "", expected: str = "") -> None:
         super().__init__(what)
+        self.about: object = None
+        self.also = ""
         self.what, self.got, self.expected = what, got, expected
         self.exercise, self.likely = "", ""
         self.seed: int | None = None
@@ -33,12 +39,20 @@ class CheckFailed(AssertionError):
         self.lost: tuple[str, ...] = ()  # the stages that fail, where others do not
         self.points: float | None = None
 
+    @classmethod
+    def of(cls, exercise: str, what: str, got: str = "", expected: str = "") -> "CheckFailed":
+        """The failure of an exercise that no check was run for."""
+        failure = cls(what, got, expected)
+        failure.exercise = exercise
+        return failure
+
     def __str__(self) -> str:
         said = f"right. One thing to mend: {self.what}" if self.is_careless else self.what
         head = f"{self.exercise}: {said}." if self.exercise else f"{said}."
         parts = {
             "got": self.got,
             "expected": self.expected,
+            "also": textwrap.fill(self.also, LIKELY_WIDTH),
             "likely": textwrap.fill(self.likely, LIKELY_WIDTH),
             "seed": "" if self.seed is None else str(self.seed),
             "costs": self.costs or (self._share() if self.is_careless else ""),
@@ -55,8 +69,14 @@ class CheckFailed(AssertionError):
         return f"{share_in_words(self.cost)} of {of}" if self.cost else "nothing"
 
     def _render_traceback_(self) -> list[str]:
-        """IPython shows these lines instead of a traceback."""
-        return str(self).splitlines()
+        """IPython shows these lines, not a traceback; the dialog of Validate cuts wide ones."""
+        lines = list[str]()
+        wrapper = textwrap.TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False)
+        wrapper.break_on_hyphens = False
+        for line in str(self).splitlines():
+            lines += wrapper.wrap(line)
+            wrapper.subsequent_indent = " " * 12
+        return lines
 
 
 @dataclass
@@ -159,6 +179,28 @@ def careless(failure: CheckFailed, first: bool = False) -> None:
     if notes is None:
         raise failure
     notes.careless.insert(0 if first else len(notes.careless), failure)
+
+
+def not_defined(exercise: str, why: str) -> CheckFailed:
+    """The failure of an answer that is not there."""
+    return CheckFailed.of(exercise, "it is not defined", why)
+
+
+def imported(exercise: str, module: str) -> CheckFailed:
+    """The failure of an answer that comes from a module."""
+    return CheckFailed.of(
+        exercise,
+        "this answer was not written in the notebook",
+        f"{exercise} from {module}",
+        "a definition in the exercise's own cell",
+    )
+
+
+def of_form(what: str, got: str, expected: str, about: object) -> CheckFailed:
+    """The failure of a result that has another form: ``what`` speaks of "the result", if of any."""
+    failure = CheckFailed(what, got, expected)
+    failure.about, failure.is_form = about, True
+    return failure
 
 
 def no_gradient(where: str) -> CheckFailed:

@@ -171,12 +171,26 @@ def find(name: str) -> Check:
     return _checks[name]
 
 
+def is_exercise(name: str) -> bool:
+    """Whether a lesson has an exercise of this name; imports nothing."""
+    return name in _checks or bool(_texts(f"\ndef {name}(student"))
+
+
 def import_all(holding: str = "") -> None:
     """Import every module of autograder.checks whose text holds this: its checks are registered."""
+    for file in _texts(holding):
+        importlib.import_module(f"autograder.checks.{file.stem}")
+
+
+def _texts(holding: str) -> list[Path]:
+    """The files of autograder.checks whose text holds this."""
     package = importlib.import_module("autograder.checks")
-    for file in sorted(file for folder in package.__path__ for file in Path(folder).glob("*.py")):
-        if file.stem != "__init__" and holding in file.read_text(encoding="utf-8"):
-            importlib.import_module(f"autograder.checks.{file.stem}")
+    files = sorted(file for folder in package.__path__ for file in Path(folder).glob("*.py"))
+    return [
+        file
+        for file in files
+        if file.stem != "__init__" and holding in file.read_text(encoding="utf-8")
+    ]
 
 
 def of_lesson(lesson: str) -> dict[str, Check]:

@@ -6,11 +6,13 @@ from typing import Any
 import torch
 
 from autograder.checking.toolbox.describe_values import describe, show
-from autograder.checking.toolbox.failure import CheckFailed
+from autograder.checking.toolbox.failure import CheckFailed, of_form
 from autograder.checking.toolbox.same_tensors import is_real
 from autograder.inside.answer import AnswerRaised, AnyAnswer
+from autograder.inside.stand_ins import KEYWORD, STAND_IN
 
 CALLS = ("call", "gradients", "build")
+ORDINALS = ("first", "second", "third", "fourth")
 FEW, SHORT = 8, 40  # items and characters of what is shown of an argument
 
 
@@ -20,9 +22,21 @@ class Student:
     The record has (request, result, what the call modified) of each exchange.
     """
 
-    def __init__(self, answer: AnyAnswer, record: list[Any] | None = None) -> None:
+    def __init__(self, answer: AnyAnswer, before: "Student | None" = None) -> None:
         self._answer = answer
-        self.record = [] if record is None else record
+        self.record: list[Any] = before.record if before else []
+        self._called: list[tuple[Any, str]] = before._called if before else []
+
+    def place(self, failure: CheckFailed) -> None:
+        """Say in a failure of a result's form of which call, and which of its results, it is."""
+        for result, called in reversed(self._called):
+            parts = list(result) if isinstance(result, list | tuple) else []
+            number = next((n for n, one in enumerate(parts) if one is failure.about), None)
+            if number is not None and len(parts) <= len(ORDINALS):
+                failure.what = _of_one(failure.what, ORDINALS[number])
+            if number is not None or result is failure.about:
+                failure.got += f"\ncalled with {called}"
+                return
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the answer with plain arguments and return its plain result."""
@@ -54,16 +68,15 @@ class Student:
 
     def build(self, *args: Any, **kwargs: Any) -> "Module":
         """Construct the class under test; returns a Module."""
-        return Module(self._exchange("build", list(args), kwargs), self.record)
+        return Module(self._exchange("build", list(args), kwargs), self)
 
     def _differentiate(
         self, args: Sequence[Any], kwargs: dict[str, Any], cotangent: torch.Tensor | None
     ) -> Any:
         pair = self._ask("gradients", list(args), kwargs, cotangent)
         if not isinstance(pair, tuple):
-            raise CheckFailed(
-                "the result is not a tensor, so it has no gradient", describe(pair), "a tensor"
-            )
+            what = "the result is not a tensor, so it has no gradient"
+            raise of_form(what, describe(pair), "a tensor", pair)
         inputs = sum(map(is_real, args))
         if not _are_gradients(pair, inputs):
             raise CheckFailed(
@@ -77,6 +90,8 @@ class Student:
         """Send a request whose reply is a value, and record it."""
         reply = self._exchange(request, *details)
         self.record.append((request, reply.value, reply.modified))
+        if request == "call":
+            self._called.append((reply.value, called_with(*details[:2])))
         return reply.value
 
     def _exchange(self, request: str, *details: Any) -> Any:
@@ -88,10 +103,17 @@ class Student:
             raise _Raised(error, called) from None
 
 
+def _of_one(what: str, ordinal: str) -> str:
+    """A sentence about a result, of which there are several."""
+    for form in ("the shape", "the dtype"):
+        what = what.replace(f"{form} is", f"{form} of the {ordinal} result is")
+    return what.replace("the result", f"the {ordinal} result")
+
+
 def called_with(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     """Say what a function was called with: '(tensor (2, 5) float64, dim=1)'."""
     words = [brief(item) for item in args]
-    words += [f"{name}={brief(item)}" for name, item in kwargs.items()]
+    words += [f"{name}={brief(item)}" for name, item in kwargs.items() if name != KEYWORD]
     return f"({', '.join(words)})"
 
 
@@ -99,6 +121,8 @@ def brief(item: Any) -> str:
     """An argument in a few words: of a tensor its shape and dtype; a short list as it is."""
     if isinstance(item, torch.Tensor):
         return show(item)
+    if isinstance(item, dict) and STAND_IN in item:
+        return str(item[STAND_IN])
     if isinstance(item, list | tuple | dict):
         plain_items = type(item) in (list, tuple) and len(item) <= FEW
         if plain_items and all(type(one) in (str, int, float, bool) for one in item):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-LABEL = re.compile(r"^  (got|expected|likely|seed|costs) {2,}")
+LABEL = re.compile(r"^  (got|expected|also|likely|seed|costs) {2,}")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 HALF = 0.5  # who has less than this share of the points is listed
 # What became of an exercise. In part: some of its stages are earned. Not attempted: its check met a

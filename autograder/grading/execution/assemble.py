@@ -29,10 +29,12 @@ def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
     released = {digest(cell["source"]): cell for cell in master["cells"] if not _grade_id(cell)}
     cells = [_own_cell(cell, released) for cell in own.get("", ())]
     titles = _titles(master["cells"])
+    kinds = [(cell.grade_id, cell.kind) for cell in submission.cells]
     for cell in master["cells"]:
         name = _grade_id(cell)
         if name:
-            cells.append(_known_cell(cell, answers, titles.get(name, "")))
+            missing = "" if name in answers else cell_metadata.why_missing(name, kinds)
+            cells.append(_known_cell(cell, answers.get(name, ""), missing, titles.get(name, "")))
             cells += [_own_cell(one, released) for one in own.get(name, ())]
     for index, cell in enumerate(cells):
         cell["id"] = f"cell-{index}"
@@ -74,9 +76,12 @@ def _titles(cells: Sequence[dict[str, Any]]) -> dict[str, str]:
     return titles
 
 
-def _known_cell(master: dict[str, Any], answers: dict[str, str], title: str) -> dict[str, Any]:
-    """A graded or locked cell: the master's, or for a solution the student's text in it."""
-    nbgrader, name = {"nbgrader": {**master["metadata"]["nbgrader"]}}, _grade_id(master)
+def _known_cell(master: dict[str, Any], answer: str, missing: str, title: str) -> dict[str, Any]:
+    """A graded or locked cell: the master's, or for a solution the student's text in it.
+
+    missing  why there is none, or ''
+    """
+    nbgrader = {"nbgrader": {**master["metadata"]["nbgrader"]}}
     if master["cell_type"] != "code":
         return {**master, "metadata": nbgrader}
     if cell_metadata.is_check(master):
@@ -86,8 +91,8 @@ def _known_cell(master: dict[str, Any], answers: dict[str, str], title: str) -> 
         made["outputs"] = [error_output("NotGraded", ["This check has not been run."])]
         return made
     if cell_metadata.is_solution(master):
-        missing = cell_metadata.to_run(cell_metadata.INSIDE, missing=name not in answers)
-        return _code_cell(answers.get(name, ""), nbgrader | missing)
+        how = cell_metadata.to_run(cell_metadata.INSIDE, missing=missing)
+        return _code_cell(answer, nbgrader | how)
     return _code_cell(master["source"], nbgrader | cell_metadata.to_run(cell_metadata.INSIDE))
 
 

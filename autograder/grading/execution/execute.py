@@ -11,12 +11,13 @@ from autograder import cell_metadata
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
-from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.toolbox.failure import CheckFailed, imported, not_defined
 from autograder.grading.execution.assemble import error_output
 from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
 from autograder.grading.notebook.lesson_by_content import below
 from autograder.grading.notebook.result import Exercise, clean
 from autograder.inside.limits import out_of_memory
+from autograder.inside.server import one_line
 from autograder.sandbox.clock import Allowance, OutOfTime
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
@@ -24,7 +25,6 @@ from autograder.settings import CARE_SHARE, earned
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"
-MISSING = "its cell is missing"
 
 
 def execute(
@@ -44,11 +44,11 @@ def execute(
             cell["outputs"] = session.run(cell)
         elif run == cell_metadata.OUTSIDE:
             name, points = cell_metadata.exercise(cell), cell_metadata.points(cell)
-            failure = _failed(name, problem) if problem else session.check(name)
+            failure = CheckFailed.of(name, problem) if problem else session.check(name)
             if failure is not None:
                 failure.points = points
-                if failure.is_stub:
-                    failure.got = below(name, notebook["cells"][place:])
+                if failure.is_stub or failure.got == cell_metadata.MISSING:
+                    failure.got = below(name, notebook["cells"][place:]) or failure.got
             graded.append(_exercise(name, points, failure, bool(problem)))
             cell["outputs"] = _verdict(graded[-1])
         name = cell_metadata.exercise(cell)
@@ -81,8 +81,8 @@ class _Session:
     def run(self, cell: dict[str, Any]) -> list[dict[str, Any]]:
         """Run one of the student's cells; return its outputs."""
         name = cell_metadata.exercise(cell)
-        if cell_metadata.is_missing(cell):
-            self._mishaps[name] = MISSING
+        if missing := cell_metadata.missing(cell):
+            self._mishaps[name] = missing
         try:
             outputs = self._ready().run(cell["source"])
         except StudentLost as lost:
@@ -91,7 +91,7 @@ class _Session:
             return [error_output("Stopped", [clean(f"This cell had to be stopped: {lost}.")])]
         self._sources.append(cell["source"])
         if "error" in outputs:
-            self._mishaps[name] = "its cell stops with " + _one_line(outputs["error"])
+            self._mishaps[name] = "its cell stops with " + clean(one_line(outputs["error"]))
         return self._kept(_notebook_outputs(outputs))
 
     def _kept(self, outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -107,30 +107,28 @@ class _Session:
             return self._judge(registry.find(name))
         except StudentLost as lost:
             self._lose(lost)
-            return _failed(name, "your code had to be stopped", str(lost))
+            return CheckFailed.of(name, "your code had to be stopped", str(lost))
         except OutOfOwnTime:
             allowed = f"more than {self._limits.own_seconds:g} s of work with them"
-            return _failed(name, "the check takes too long over your results", allowed)
+            return CheckFailed.of(name, "the check takes too long over your results", allowed)
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):
                 raise
             allowed = f"more than {self._limits.own_bytes >> 20} MiB"
-            return _failed(name, "the check takes too much memory over your results", allowed)
+            return CheckFailed.of(
+                name, "the check takes too much memory over your results", allowed
+            )
 
     def _judge(self, item: registry.Check) -> CheckFailed | None:
         name, limits, process = item.name, self._limits, self._ready()
         process.allow(limits.check_seconds)
         found = process.resolve(name)
         if found is None:
-            return _failed(name, "it is not defined", self._mishaps.get(name, ""))
+            why = self._mishaps.get(name) or cell_metadata.defines_another(name)
+            return not_defined(name, why)
         answer, module = found
         if module != "__main__":
-            return _failed(
-                name,
-                "this answer was not written in the notebook",
-                f"{name} from {module}",
-                "a definition in the exercise's own cell",
-            )
+            return imported(name, module)
         seed = _seed(name)
         asked(item, seed)  # what the right answer replies takes no room of this one's
         bounded = own_memory(limits.own_bytes), OwnTime(limits.own_seconds)
@@ -170,12 +168,6 @@ class _Session:
             self.doubt = self.doubt or str(lost)
 
 
-def _failed(name: str, what: str, got: str = "", expected: str = "") -> CheckFailed:
-    failure = CheckFailed(what, got, expected)
-    failure.exercise = name
-    return failure
-
-
 def _exercise(name: str, points: float, failure: CheckFailed | None, unread: bool) -> Exercise:
     """What an exercise earned. A cell that is missing is as open as one that was left alone."""
     if failure is None:
@@ -183,7 +175,7 @@ def _exercise(name: str, points: float, failure: CheckFailed | None, unread: boo
     reason = clean(str(failure))[:REASON_CHARS]
     made = Exercise(name, earned(points, failure.cost), points, reason, failure.is_careless)
     made.lost = list(failure.lost)
-    made.is_open = unread or failure.is_stub or failure.got == MISSING
+    made.is_open = unread or failure.is_stub or failure.got == cell_metadata.MISSING
     return made
 
 
@@ -197,11 +189,6 @@ def _verdict(made: Exercise) -> list[dict[str, Any]]:
     if not made.score:
         return [error_output("CheckFailed", made.reason.splitlines())]
     return [_stream("stdout", f"{made.reason}\n"), _shown(f"{made.score:.10g}")]
-
-
-def _one_line(error: dict[str, Any]) -> str:
-    where = f", {error['lines'][-1]}" if error["lines"] else ""
-    return clean(f"{error['name']}: {error['message']}{where}".replace("\n", " "))
 
 
 def _stream(name: str, text: str) -> dict[str, Any]:

@@ -33,6 +33,9 @@ STYLE = """
 .summary a { color: #0b5394; text-decoration: underline; text-underline-offset: .25em }
 .summary p { margin: 0 0 .4em } .summary p:last-child { margin: 0 }
 .summary .comment { white-space: pre-line; width: auto; margin-top: 0 }
+.anchor-link { display: none } #notebook a { color: #0b5394; text-decoration: underline }
+#notebook a[href="#top"] { color: #fff } .highlight pre { background: #fff }
+#notebook pre { white-space: pre-wrap; overflow-wrap: anywhere }
 .rendered_html img { max-width: 100%; height: auto }
 .problem { border-left: 4px solid #b3261e; padding: .4em .8em; margin: .5em 0 }
 @media (max-width: 600px) {
@@ -58,11 +61,12 @@ def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
     score = f"{_points(grades['score'])} / {_points(grades['max_score'])}"
     told = f'<p class="problem"><b>Not graded:</b> {escape(problem)}.</p>' if problem else ""
     return (
-        f'<div class="tex2jax_ignore mathjax_ignore"><h1 class="h4">{heading} (Score: {score})</h1>'
+        '<header class="tex2jax_ignore mathjax_ignore">'
+        f'<h1 class="h4">{heading} (Score: {score})</h1>'
         f'{told}<table class="summary"><caption>{CAPTION}</caption>'
         '<thead><tr><th scope="col">Exercise</th><th scope="col" class="points">Points</th>'
         f'<th scope="col">Reason</th></tr></thead><tbody>{"".join(lines)}</tbody>'
-        f"<tfoot>{_foot(grades, score)}</tfoot></table></div>"
+        f"<tfoot>{_foot(grades, score)}</tfoot></table></header>"
     )
 
 
@@ -132,7 +136,7 @@ def _is_skipped(own: Any, told: str, name: str) -> bool:
     untouched = what.startswith(STUB) and " in " not in what
     return (
         untouched
-        or cell_metadata.is_missing(own)
+        or bool(cell_metadata.missing(own))
         or own.metadata.nbgrader.get("comment") == NO_RESPONSE
     )
 

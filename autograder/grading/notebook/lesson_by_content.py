@@ -4,7 +4,6 @@ What a file is called may say anything, and what it says of itself may be left f
 """
 
 import functools
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,7 +11,6 @@ from typing import Any, Self
 from autograder import cell_metadata
 from autograder.grading.notebook.submission import Submission
 
-DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 FOREIGN = "this notebook has none of the lesson's cells or functions"
 
 
@@ -67,13 +65,13 @@ class Contents:
 def defined(submission: Submission) -> set[str]:
     """The names of all functions and classes that a submission's code defines."""
     code = (cell.source for cell in submission.cells if cell.kind == "code")
-    return {name for source in code for name in DEFINED.findall(source)}
+    return {name for source in code for name in cell_metadata.DEFINED.findall(source)}
 
 
 def below(name: str, cells: Iterable[Mapping[str, Any]]) -> str:
     """What is said of an answer that stands in one of the ``cells`` below its check, or ''."""
     found = (cell["source"] for cell in cells if cell["cell_type"] == "code")
-    if any(name in DEFINED.findall(source) for source in found):
+    if any(name in cell_metadata.DEFINED.findall(source) for source in found):
         return "a definition below the check: cells are run from top to bottom, so move it up"
     return ""
 

@@ -46,6 +46,7 @@ def plain(value: Any) -> Any:
             return value.item()
         if isinstance(value, torch.Tensor):
             return _plain_tensor(value)
+        value = _builtin(value)
         if type(value) not in (list, tuple, dict):
             return Foreign(_describe(value))
         if type(value) is dict and not all(type(key) is str for key in value):
@@ -57,6 +58,15 @@ def plain(value: Any) -> Any:
         return within(value, lambda item: copy(item, depth + 1))
 
     return copy(value, 0)
+
+
+def _builtin(value: Any) -> Any:
+    """A list, tuple or dict as Python's own: what topk returns, say, is a tuple with names."""
+    if isinstance(value, tuple):
+        return tuple(tuple.__iter__(value))
+    if isinstance(value, list):
+        return list(list.__iter__(value))
+    return dict(dict.items(value)) if isinstance(value, dict) else value
 
 
 def _plain_tensor(value: torch.Tensor) -> torch.Tensor | Foreign:

@@ -91,3 +91,21 @@ def test_bands_and_dots_can_be_drawn():
 
 def test_the_corpus_has_enough_numbers_turned_around():
     assert len(bahdanau_attention.turned_around(numbers().test)) > 700
+
+
+def test_without_a_mask_the_loss_grows_with_the_padding():
+    losses = bahdanau_attention.without_a_mask(*shipped.trained("bahdanau_attention"))
+    assert losses[2] < losses[4] < losses[6]
+
+
+def test_words_in_any_order_are_translated_and_unknown_ones_left_out():
+    model, corpus = shipped.trained("bahdanau_attention")
+    written = bahdanau_attention.alignment_of("seventy banana four", model, corpus)
+    assert written == "vierundsiebzig"
+
+
+def test_the_recorded_translators_are_drawn_for_three_seeds():
+    shares = bahdanau_attention.one_factor_at_a_time()
+    assert {label: len(found) for label, found in shares.items()} == dict.fromkeys(
+        bahdanau_attention.FACTORS, 3
+    )

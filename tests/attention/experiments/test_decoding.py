@@ -1,39 +1,62 @@
-"""Random languages: the best sentence is known, and a beam that drops nothing finds it."""
+"""What lesson 13 shows: a language as a table, and what a model says of sentences asked again."""
 
-import itertools
+import math
 
 import pytest
 import torch
 
-from attention.decoding import plain_beam_search
-from attention.experiments.decoding import (
-    LONGEST,
-    TOKENS,
-    best_log_probability,
-    random_language,
-    share_found,
-)
-from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.decoding import beam_search, follow_beams
+from attention.experiments import decoding as experiments
+from tests.attention.test_decoding import small, sources
+
+WORDS = ["PAD", "BOS", "EOS", "a", "dog"]
 
 
-@pytest.mark.parametrize("sureness", [0.5, 3.0])
-def test_the_best_sentence_is_that_of_all_sentences(sureness):
-    table = random_language(sureness, torch.Generator().manual_seed(7))
-    assert table.exp().sum(dim=1).tolist() == pytest.approx([1.0] * TOKENS)
-    assert (table[:, [PAD, BOS]].exp() == 0).all()
-    words, best = range(EOS + 1, TOKENS), float("-inf")
-    for length in range(1, LONGEST + 1):
-        for middle in itertools.product(words, repeat=length - 1):
-            for last in [EOS] if length < LONGEST else range(EOS, TOKENS):
-                ids = [BOS, *middle, last]
-                steps = itertools.pairwise(ids)
-                best = max(best, sum(table[one, two].item() for one, two in steps))
-    assert best_log_probability(table) == pytest.approx(best, abs=1e-5)
-    found = plain_beam_search(lambda ids: table[ids[-1]], 5000, LONGEST)
-    assert max(found)[0] == pytest.approx(best, abs=1e-5)  # a sentence that was cut off, perhaps
+def test_a_language_becomes_a_table():
+    table = experiments.as_table(WORDS, {"BOS": {"a": 0.75, "dog": 0.25}, "a": {"dog": 1.0}})
+    assert table.exp().sum(dim=1).tolist() == pytest.approx([1.0] * 5)
+    assert table[1, 3].exp().item() == pytest.approx(0.75)
+    assert table[3, 4] == table[4, 2] == 0  # a dog, and then the end
+    assert table[4, 3] == -math.inf
 
 
-def test_a_wider_beam_misses_less():
-    shares = share_found(plain_beam_search, 1.0, seed=0, widths=(1, 8), count=20)
-    assert shares[0] < shares[1]
-    assert shares[1] > 0.9
+def test_asked_again_the_model_says_what_the_search_says():
+    model, source = small(), sources()
+    ids, said = beam_search(model, source, 2, 0.0, 8, return_scores=True)
+    asked = experiments.log_probability(model, source, ids)
+    torch.testing.assert_close(asked.float(), said.float())
+
+
+@pytest.fixture
+def early(monkeypatch):
+    found = experiments.early(0)
+    monkeypatch.setenv("NBGRADER_EXECUTION", "1")  # from here on, few numbers
+    return found
+
+
+def test_a_cache_that_stays_is_noticed(early, capsys):
+    follow = {"follows": follow_beams, "stays": lambda cache, origin: cache}
+    experiments.cache_that_stays(*early, beam_search, follow)
+    follows, stays = (line.split() for line in capsys.readouterr().out.splitlines()[:2])
+    assert follows[6].rstrip(",") == follows[9]
+    assert float(stays[6].rstrip(",")) > float(stays[9]) + 1
+
+
+def test_a_number_has_its_pair_and_a_next_letter(early):
+    model, corpus = early
+    assert experiments.pair_of(corpus, 816)[2] == "achthundertsechzehn"
+    scores = experiments.next_letter(model, corpus, 816, "achthundert")
+    assert corpus.target_vocabulary.tokens[scores.argmax()] in "sz"
+    axes = experiments.next_letters({"all": scores, "halved": scores / 2}, corpus)
+    assert [ax.get_title(loc="left") for ax in axes] == ["all", "halved"]
+
+
+def test_what_is_recorded_is_drawn(early):
+    shares = experiments.sampled_sentences()
+    assert shares["nucleus of 0.9"] > shares["the 3 best"] > shares["all letters"]
+    assert len(experiments.wider_beams()) == 2
+
+
+def test_maps_fit_their_labels(early):
+    maps, queries, keys = experiments.where_it_looks(*early, beam_search)
+    assert maps[0].shape[1:] == (len(queries), len(keys))

@@ -5,8 +5,15 @@ import torch
 
 from attention.experiments import language_models as experiments
 from attention.experiments import recorded
-from attention.language_models import DecoderOnly, generate
-from attention.provided.data import novels
+from attention.language_models import (
+    DecoderOnly,
+    compress,
+    generate,
+    language_model_loss,
+    memory_compressed_attention,
+)
+from attention.masked_attention import masked_attention
+from attention.provided.data import docstrings, novels
 from attention.provided.models import model_file
 from attention.tokens_and_positions import bpe_decode, bpe_encode
 from benchmarks import novelist
@@ -54,3 +61,42 @@ def test_the_record_says_what_the_lesson_says():
     best = min(same, key=lambda row: row["to choose by"])
     assert best["stored"] <= experiments.PARAMETERS and best["unit"] == "tokens"
     assert all(row["test"] > best["test"] for row in trained)
+
+
+def test_a_leaky_mask_shows_in_what_is_printed(capsys):
+    def leaky(q, k, v, stride):
+        t, j = torch.arange(len(q))[:, None], torch.arange(len(k))
+        return masked_attention(q, k, v, j * stride <= t)
+
+    attentions = {"whole": memory_compressed_attention, "leaky": leaky}
+    experiments.changed_by_token_7(attentions, compress)
+    whole, leaks = capsys.readouterr().out.splitlines()
+    assert whole.endswith("[8, 9, 10, 11]")  # its stretch ends at 8
+    assert leaks.endswith("[6, 7, 8, 9, 10, 11]")
+
+
+def test_twins_and_rules_are_counted(capsys):
+    rows = docstrings.load()
+    assert experiments.near_twins(rows) == pytest.approx(0.091, abs=0.001)
+    assert "by component" in capsys.readouterr().out
+    reached = experiments.rules(rows)
+    assert max(reached, key=reached.get).startswith("“Return the”")
+
+
+def test_a_text_of_ones_own_is_learned():
+    torch.manual_seed(0)
+    model = DecoderOnly(256 + experiments.MERGES, **experiments.SIZES)
+    losses = experiments.learn_novels(model, language_model_loss, 8, text=120 * "one, two, three. ")
+    assert losses[-1] < losses[0] - 1
+
+
+def test_what_is_recorded_is_drawn():
+    found = experiments.readers()
+    assert len(found["models"]) == 9
+    experiments.shares_of_experts(found)
+    experiments.examples_of(experiments.first_lines())
+    assert [ax.get_title(loc="left").split(": ")[1] for ax in experiments.who_may_look()] == [
+        "300",
+        "84",
+        "92",
+    ]

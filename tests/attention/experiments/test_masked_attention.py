@@ -1,7 +1,8 @@
-"""The speller of lesson 06: what it can see, and the least loss that it can honestly reach."""
+"""Lesson 06: how far information travels under a mask, and what its speller can see and reach."""
 
 import math
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 
@@ -10,15 +11,41 @@ from attention.experiments.masked_attention import (
     LONGEST,
     TRAINED_ON,
     Speller,
+    draw_masks,
     least_loss,
+    steps_to_meet,
     train_speller,
+    weight_on_padding,
+    what_leaks_are_worth,
     write,
+    wrong_ways_to_mask,
 )
-from attention.masked_attention import causal_mask, masked_attention
+from attention.masked_attention import causal_mask, local_mask, masked_attention, padding_mask
 
 
 def causal(q, k, v):
     return masked_attention(q, k, v, causal_mask(q.shape[-2]))
+
+
+@pytest.mark.parametrize(("window", "steps"), [(0, None), (1, 8), (2, 4), (3, 3), (8, 1)])
+def test_a_window_needs_as_many_layers_as_it_takes_steps_from_end_to_end(window, steps):
+    assert steps_to_meet(local_mask(9, window)) == steps
+
+
+def test_masks_are_drawn_as_tables_of_queries_and_keys():
+    steps = draw_masks({"padding": padding_mask(torch.tensor([2]), 4), "all": local_mask(4, 3)})
+    assert steps == {"padding": None, "all": 1}
+    first = plt.gcf().axes[0].images[0].get_array()
+    assert first.tolist() == [[1, 1, 0, 0]] * 4
+
+
+def test_wrong_ways_to_mask_are_wrong_and_padding_takes_its_share():
+    right, filled, late, lowest = wrong_ways_to_mask(masked_attention, causal_mask).values()
+    assert torch.equal(right[0], torch.zeros(4))
+    assert filled[1, 3] > 0 and late[1].sum() < 0.99 and lowest[0].tolist() == [0.25] * 4
+    shares = weight_on_padding()
+    assert shares[2] == [0, 0, 0] and min(shares[20]) > max(shares[10])
+    assert len(what_leaks_are_worth().lines) == 4
 
 
 def test_a_causal_speller_does_not_look_ahead():

@@ -1,10 +1,17 @@
-"""The task of lesson 07."""
+"""The task of lesson 07, and what its figures return."""
 
 import torch
 from torch import nn
 
+from attention.experiments import multi_head_attention as experiments
 from attention.experiments.multi_head_attention import D_MODEL, errors, train, two_pointers
-from attention.multi_head_attention import MultiHeadAttention
+from attention.masked_attention import causal_mask
+from attention.multi_head_attention import (
+    MultiHeadAttention,
+    captured_variance,
+    collaborative_heads,
+    share_heads,
+)
 
 
 def test_each_item_reports_the_contents_of_the_two_that_it_asks_for():
@@ -26,3 +33,30 @@ def test_one_head_stops_where_two_go_on_and_a_silent_one_is_missed():
     assert ends[1] > 0.3 > 0.1 > ends[2]
     assert max(errors(layer, read_out)) < 0.1
     assert max(errors(layer, read_out, torch.tensor([0.0, 1.0]))) > 0.8
+
+
+def test_the_contexts_of_single_heads_make_up_the_layer():
+    layer, x, contexts = experiments.loop_over_heads(MultiHeadAttention)
+    merged = contexts.transpose(1, 2).flatten(2)
+    torch.testing.assert_close(layer.W_o(merged), layer(x, x, x, causal_mask(5)))
+
+
+def test_two_trained_heads_look_at_one_item_each(monkeypatch):
+    monkeypatch.setattr(experiments, "fewer", lambda count, most: 150)
+    trained, ends = experiments.one_two_or_four_heads(MultiHeadAttention)
+    assert ends[1] > 0.3 > 0.1 > ends[2]
+    first, second = experiments.where_two_heads_look(trained[2][0])
+    assert sorted([first.index(max(first)), second.index(max(second))]) == [0, 1]
+    assert min(max(first), max(second)) > 0.7
+    experiments.silence(*trained[2])
+    each, together = experiments.directions(trained[4][0], MultiHeadAttention, captured_variance)
+    assert together.lines[0].get_ydata()[6] > 0.95 > together.lines[1].get_ydata()[6]
+    assert len(each.lines[0].get_ydata()) == 7
+
+
+def test_figures_of_cost_and_of_sharing():
+    assert len(experiments.how_many_heads().lines) == 3
+    assert experiments.memory_of_heads(MultiHeadAttention) > 8
+    sizes = experiments.cache_sizes(share_heads)
+    assert sizes["multi-head"] == 4 * sizes["grouped-query"] == 32 * sizes["multi-query"] == 4096
+    assert experiments.collaborate(collaborative_heads)

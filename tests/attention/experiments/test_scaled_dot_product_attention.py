@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from attention.experiments import scaled_dot_product_attention as experiments
 from attention.experiments.scaled_dot_product_attention import (
     ROOT_D,
     Fetcher,
@@ -13,7 +14,14 @@ from attention.experiments.scaled_dot_product_attention import (
     spread_in_the_translator,
     turn_back,
 )
-from attention.scaled_dot_product_attention import SelfAttentionHead, scaled_dot_product_attention
+from attention.scaled_dot_product_attention import (
+    SelfAttentionHead,
+    attention_multiplications,
+    dot_product_statistics,
+    rnn_multiplications,
+    scaled_dot_product_attention,
+    softmax_gradient_norm,
+)
 
 
 def test_each_item_reports_the_content_of_the_one_it_asks_for():
@@ -61,3 +69,34 @@ def test_the_influence_is_flat_for_attention_and_fades_for_the_others():
     assert found["self-attention"][1:].max() < 1.5 * found["self-attention"][1:].min()
     assert found["recurrent"][-1] < 1e-7
     assert (found["convolution of width 5"] > 0).sum() == 5
+
+
+def test_one_of_many_random_keys_takes_all_the_weight_of_a_long_query():
+    largest = experiments.weights_of_random_keys()
+    assert largest[4] < 0.6 < 0.9 < largest[1024]
+
+
+def test_the_variance_of_dot_products_is_the_length_of_the_vectors():
+    variances = experiments.spread_of_dot_products(dot_product_statistics)
+    for d, variance in variances.items():
+        assert variance == pytest.approx(d, rel=0.05)
+
+
+def test_scores_are_mutual_with_one_projection_only_and_order_does_not_matter():
+    torch.manual_seed(6)
+    head, x = SelfAttentionHead(d_model=16, d_head=8), torch.randn(1, 3, 16)
+    there, back = experiments.scores_both_ways(head, x)
+    assert abs(there - back) > 0.1
+    assert experiments.in_another_order(head, x, scaled_dot_product_attention) == "same"
+    head.W_k = head.W_q
+    there, back = experiments.scores_both_ways(head, x)
+    assert there == pytest.approx(back)
+
+
+def test_the_other_figures_can_be_drawn(capsys):
+    draw = experiments.with_and_without_the_scale(scaled_dot_product_attention)
+    assert draw(3.4).shape == (2,)
+    assert experiments.sizes_of_the_jacobian(softmax_gradient_norm).get_ylim() == (1e-12, 1)
+    assert experiments.weight_on_itself(scaled_dot_product_attention)[256][0] > 0.99
+    experiments.multiplications(attention_multiplications, rnn_multiplications)
+    assert "146,800,640" in capsys.readouterr().out

@@ -5,7 +5,14 @@ import torch
 
 from attention.experiments import tokens_and_positions
 from attention.experiments.tokens_and_positions import D_MODEL, LooksBack, clocks, train_one, turned
-from attention.tokens_and_positions import rotary, sinusoidal_positions
+from attention.tokens_and_positions import (
+    bpe_decode,
+    bpe_encode,
+    embed,
+    rotary,
+    sinusoidal_positions,
+    train_bpe,
+)
 
 POSITIONS = torch.arange(5.0, 12.0)
 
@@ -35,3 +42,36 @@ def test_without_positions_the_order_changes_nothing():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="'relative' is none of none, learned"):
         LooksBack("relative")
+
+
+def test_one_matrix_leads_five_positions_on():
+    later = sinusoidal_positions(POSITIONS + 5, 8)
+    turned_on = sinusoidal_positions(POSITIONS, 8) @ tokens_and_positions.rotation(5, 8)
+    torch.testing.assert_close(turned_on, later)
+
+
+def test_only_positions_tell_the_two_sentences_apart():
+    assert max(tokens_and_positions.word_order()) < 1e-5
+    without, with_positions = tokens_and_positions.word_order_with(sinusoidal_positions)
+    assert without < 1e-5 < 0.1 < with_positions
+
+
+def test_only_rotary_scores_depend_on_the_distance_alone():
+    spreads = tokens_and_positions.scores_by_position(rotary, sinusoidal_positions)
+    assert spreads["rotary"] < 1e-3 < 1 < spreads["added"]
+
+
+def test_bytes_per_token_grow_with_the_merges():
+    found = tokens_and_positions.bytes_per_token(
+        "aab aab " * 20, [(97, 97), (32, 256)], bpe_encode, bpe_decode
+    )
+    assert found["docstrings, kept aside"] > found["German"] >= 1
+
+
+def test_the_figures_can_be_drawn():
+    assert set(tokens_and_positions.three_back()) == set(tokens_and_positions.KINDS)
+    tokens_and_positions.position_table(sinusoidal_positions)
+    tokens_and_positions.same_word_elsewhere(embed, sinusoidal_positions)
+    tokens_and_positions.size_of_the_rows()
+    tokens_and_positions.whose_merges()
+    tokens_and_positions.german_compounds([], train_bpe, bpe_encode, bpe_decode)

@@ -1,16 +1,19 @@
 """The recorded trainings of lessons 11 and 12: their schedules, batches and measures."""
 
+import copy
+import math
+
 import matplotlib
 import pytest
 import torch
 
 matplotlib.use("agg")
 
-from attention.experiments import training, training_on_gpu
+from attention.experiments import numbers_training, training, training_on_gpu
 from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import PAD
 from attention.provided.figures import plots, seeds
-from attention.training import batch_by_tokens, noam_learning_rate
+from attention.training import batch_by_tokens, label_smoothed_loss, noam_learning_rate
 
 
 def test_the_schedule_is_that_of_the_paper_up_to_its_peak():
@@ -23,15 +26,15 @@ def test_the_schedule_is_that_of_the_paper_up_to_its_peak():
 def test_buckets_hold_what_the_exercise_would_put_there():
     pairs = numbers(500, 50).train
     lengths = [len(german) + 1 for _, _, german in pairs]
-    expected = batch_by_tokens(lengths, training.MAX_TOKENS)
-    found = training.buckets_of(pairs)
+    expected = batch_by_tokens(lengths, numbers_training.MAX_TOKENS)
+    found = numbers_training.buckets_of(pairs)
     assert [[pairs[index] for index in batch] for batch in expected] == found
 
 
 def test_a_strange_batch_keeps_its_padding():
     corpus = numbers()
     batch = corpus.batch([corpus.train[0], corpus.train[-1]])
-    strange = training._strange(batch, len(corpus.target_vocabulary), 0)
+    strange = numbers_training.strange(batch, len(corpus.target_vocabulary), 0)
     assert torch.equal(strange.target == PAD, batch.target == PAD)
     assert not torch.equal(strange.target, batch.target)
 
@@ -52,6 +55,62 @@ def test_gradients_are_rounded_to_float16(scale, lost):
     else:
         assert share == (0.5 if lost is None else lost)
         assert model.weight.grad[0, 1] == 0.5
+
+
+def test_padding_is_counted_batch_by_batch():
+    # Batches of (1, 3), padded to 6, and (4), which does not fit into 6 with them.
+    assert numbers_training.padded_share([1, 3, 4], 6) == pytest.approx(1 - 8 / 10)
+
+
+def test_batches_are_numbered_and_come_in_a_new_order_in_every_epoch():
+    corpus = numbers()
+    epoch, losses = len(numbers_training.buckets_of(corpus.train)), [0.0]
+    found = list(numbers_training.numbered_batches(2 * epoch, losses))
+    assert [number for number, _ in found] == list(range(1, 2 * epoch + 1))
+    targets = [target for _, (_, target) in found]
+    lengths = [[len(one) for one in part] for part in (targets[:epoch], targets[epoch:])]
+    assert lengths[0] != lengths[1]
+    assert sorted(lengths[0]) == sorted(lengths[1])
+
+
+def test_the_smallest_smoothed_loss_is_the_entropy_of_the_targets():
+    right, rest = 0.9 + 0.1 / 24, 0.1 / 24
+    entropy = -right * math.log(right) - 23 * rest * math.log(rest)
+    assert training.certainty(label_smoothed_loss)[0.1] == pytest.approx(entropy, abs=1e-3)
+
+
+def test_what_is_recorded_is_drawn():
+    drawn = (training.optimizers, training.warm_up_by_depth, training.overfitting)
+    for draw in (*drawn, training.clipping, training.angles, training.parts_changed):
+        assert draw()
+    assert len(training_on_gpu.sixteen_bits()) == 2
+
+
+def test_a_training_resumes_exactly_with_all_of_its_state():
+    stored = {}
+
+    def save(path, step, done):
+        parts = {"model": step.model, "optimizer": step.optimizer}
+        stored.update({name: copy.deepcopy(part.state_dict()) for name, part in parts.items()})
+        stored["done"] = done
+
+    def resume(path, step, parts):
+        for part in parts:
+            getattr(step, part).load_state_dict(stored[part])
+        return stored["done"] + 1
+
+    found = training_on_gpu.interrupted(save, resume, stop=2, steps=4)
+    assert found["never stopped"] == found["all of the state"]
+    assert found["never stopped"][0] == found["weights only"][0]
+    assert found["never stopped"][1] != found["weights only"][1]
+
+
+def test_a_rung_that_a_machine_lacks_is_refused():
+    training_on_gpu.refuse_rung("bfloat16", "cpu")
+    training_on_gpu.refuse_rung("TF32", "cuda")
+    for name in ("TF32", "torch.compile"):
+        with pytest.raises(RuntimeError, match="NVIDIA"):
+            training_on_gpu.refuse_rung(name, "cpu")
 
 
 def test_every_seed_is_drawn():

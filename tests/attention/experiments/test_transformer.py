@@ -3,11 +3,13 @@
 import pytest
 import torch
 
+from attention.experiments import transformer as experiments
 from attention.experiments.transformer import number_of, positioned, same_words
 from attention.language_models import DecoderOnly
 from attention.provided.data.numbers import in_words
 from attention.provided.models.key_value_cache import CachedDecoder
-from attention.transformer import Transformer
+from attention.train import shipped
+from attention.transformer import Transformer, masks_from_tokens, transformer_parameters
 
 SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 2, "dropout": 0.0}
 
@@ -112,3 +114,21 @@ def test_the_same_words():
     assert same_words(896, "sechshundertachtundneunzig")
     assert not same_words(896, "achthundertsechsundachtzig")
     assert not same_words(896, "achthundert")
+
+
+def test_the_weights_of_a_number_are_those_of_all_its_attentions():
+    model, _ = shipped.trained("transformer")
+    weights, words, letters = experiments.weights_for(931, model)
+    assert words == ["nine", "hundred", "thirty", "one", "EOS"]
+    assert "".join(letters) == "neunhunderteinunddreißigEOS"
+    assert weights["decoder.layers.1.cross_attention"].shape == (1, 4, len(letters), len(words))
+    experiments.three_uses(weights, words, letters)
+    experiments.every_head(weights, words, letters)
+
+
+def test_the_figures_can_be_drawn():
+    experiments.steps_in_a_row()
+    experiments.masks_of_a_batch(masks_from_tokens)
+    experiments.shapes(Transformer)
+    experiments.sizes_in_the_paper(transformer_parameters)
+    assert set(experiments.kinds_of_positions()) == set(experiments.KINDS)

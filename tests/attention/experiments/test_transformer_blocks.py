@@ -12,7 +12,14 @@ from attention.experiments.transformer_blocks import (
     train,
     train_one,
 )
-from attention.transformer_blocks import EncoderLayer
+from attention.transformer_blocks import (
+    DecoderLayer,
+    EncoderLayer,
+    LayerNorm,
+    Residual,
+    gradient_norms,
+    layer_parameters,
+)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -64,3 +71,22 @@ def test_a_smaller_step_moves_less():
 def test_a_reverser_scores_ten_digits():
     model = Reverser(lambda: Switched(*SIZES), pre_norm=False)
     assert model(torch.zeros(2, 6, dtype=torch.int64)).shape == (2, 6, 10)
+
+
+def test_the_gradient_fades_without_skip_connections():
+    assert transformer_blocks.fading(gradient_norms) > 1e10
+
+
+def test_a_norm_over_the_batch_mixes_sentences():
+    assert transformer_blocks.another_neighbour(LayerNorm(8)) < 1e-6
+    assert transformer_blocks.another_neighbour(transformer_blocks.norm_over_the_batch) > 1
+
+
+def test_the_figures_can_be_drawn():
+    transformer_blocks.growing()
+    transformer_blocks.rolls_dice(Residual(0.1))
+    transformer_blocks.masks_at_work(DecoderLayer)
+    transformer_blocks.sizes_in_the_paper(layer_parameters)
+    assert 0 < transformer_blocks.rates() < 1
+    transformer_blocks.add_and_norm()
+    transformer_blocks.layers_taken_out()

@@ -244,7 +244,7 @@ def test_compiled_layers_are_whole_graphs_for_batches_of_every_size(pairs, tmp_p
 def _sizes(made):
     for batches, ids in ((made.batches, "train"), (made.held_out, "val")):
         for batch in batches:
-            yield made._tensors([made.pairs.ids[ids][index] for index in batch])[0].T, batch
+            yield made._tensors([made.corpus.ids[ids][index] for index in batch])[0].T, batch
 
 
 def test_the_loss_there_is_that_of_all_logits_at_once(pairs, tmp_path, device):

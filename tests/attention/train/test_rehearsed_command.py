@@ -106,7 +106,7 @@ def every(tmp_path):
 def test_ones_own_pieces_are_tried_and_used_there(every, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(trial, "LONGEST", 3)
     # One time for all: each is measured on the CPU elsewhere.
-    monkeypatch.setattr(using, "_time", lambda *_: using.Timed("causal_mask", "", 1.0, 1.0))
+    monkeypatch.setattr(using, "time_piece", lambda *_: using.Timed("causal_mask", "", 1.0, 1.0))
     with_own, without = tmp_path / "with", tmp_path / "without"
     monkeypatch.setattr(RunFolder, "draw", lambda *_: None)
     more = ("--dropout", "0", "--dtype", "float32")

@@ -108,7 +108,7 @@ def test_every_epoch_reads_every_sentence_once(pairs, tmp_path):
     for epoch in range(3):
         first = epoch * len(made.batches)
         read = [
-            made.pairs.source.decode(row)
+            made.corpus.source.decode(row)
             for step in range(first + 1, first + len(made.batches) + 1)
             for batch in made._batches_of(step)
             for row in made._tensors(batch)[0].tolist()

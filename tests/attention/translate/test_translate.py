@@ -230,7 +230,7 @@ def begun(tmp_path):
     pairs = Pairs("toy", "exact match", *words, splits)
     folder = RunFolder(tmp_path / "run")
     folder.begin(dataclasses.asdict(SETTINGS))
-    folder.keep_vocabularies(*(one.description() for one in words))
+    folder.keep_vocabularies(pairs.description())
     return folder, Trainer(SETTINGS, pairs, folder, torch.device("cpu"))
 
 

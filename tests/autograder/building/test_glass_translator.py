@@ -5,6 +5,7 @@ import re
 import pytest
 
 from attention.provided.models import translators
+from attention.provided.models.bert import files, stand_in
 from autograder.building import glass_translator
 from autograder.building.book.write import MADE
 from autograder.commands import cli
@@ -65,6 +66,14 @@ def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monk
     said = capsys.readouterr().err
     assert f"{tmp_path / 'transformer.safetensors'} is missing" in said
     assert "python -m attention.train.shipped transformer" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_bert_gets_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(stand_in, "PATH", tmp_path / "small_bert.safetensors")
+    monkeypatch.setattr(files, "small", files.small.__wrapped__)  # without its memory
+    assert cli.main(["glass", "--to", str(tmp_path / "glass.html")]) == 1
+    assert f"{tmp_path / 'small_bert.safetensors'} is missing" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -92,6 +92,11 @@ def test_a_right_answer_without_care_loses_the_share_and_reads_why(answer):
     assert str(failure).splitlines()[-1] == "  costs     ¼ of the points"
 
 
+def test_who_writes_for_float32_alone_reads_what_the_error_means():
+    assert "float32 meets one of float64" in judged(with_float32_alone).likely
+    assert judged(with_float32_alone, explain=False).likely == ""
+
+
 def test_a_result_that_no_expectation_foresaw_costs_what_stands_around_it():
     def ragged(x):
         return [[0.0], [0.0, 0.0]] if x.numel() == 0 else totals(x)

@@ -53,6 +53,33 @@ def test_what_is_no_input_is_refused_with_a_sentence(returned, said):
     assert said in str(verdict(returned))
 
 
+def of_regression(*arguments):
+    item = registry.find("break_nadaraya_watson")
+    return run_check(item, LocalAnswer(lambda: arguments), seed=1)
+
+
+def test_an_argument_that_should_be_a_tensor_is_named():
+    far, keys = torch.tensor([100.0]), torch.tensor([0.0, 1.0])
+    assert of_regression(far, keys, keys, 1.0) is None
+    failure = of_regression([100.0], keys, keys, 1.0)
+    assert (failure.what, failure.got) == ("x is not a tensor", "a list: [100.0]")
+    failure = of_regression(far, keys, [0.0, 1.0], 1.0)
+    assert failure.what == "y_train is not a tensor"
+    assert failure.likely == "y_train is a list: torch.tensor(…) makes a tensor of it."
+    failure = of_regression(1, keys, keys, 1.0)
+    assert failure.what == "x is not a tensor" and not failure.likely
+
+
+def test_of_arguments_with_one_shape_the_one_that_does_not_fit_is_named():
+    allowed = counterexamples.shaped("T, d", "T")
+    fits = torch.zeros(3, 2), torch.zeros(3)
+    allowed(*fits)
+    for place, wrong in ((0, torch.zeros(3)), (1, torch.zeros(4))):
+        with pytest.raises(CheckFailed, match="the result has another form") as raised:
+            allowed(*(wrong if n == place else one for n, one in enumerate(fits)))
+        assert raised.value.about is wrong
+
+
 def judged(returned, exercise, wrong):
     student = Student(LocalAnswer(lambda: returned))
     counterexamples.judge(student, exercise, wrong)

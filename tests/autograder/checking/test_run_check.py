@@ -47,8 +47,8 @@ BAD_RESULTS = {
     "shape": (lambda x: half(x).T, "the shape is wrong.", "shape (3, 1)"),
     "empty": (lambda x: half(x)[:0], "the shape is wrong.", "shape (0, 3)"),
     "0-d": (lambda x: half(x).sum(), "the shape is wrong.", "shape ()"),
-    "int": (lambda x: half(x).long(), "the dtype is wrong.", "torch.int64"),
-    "bool": (lambda x: half(x).bool(), "the dtype is wrong.", "torch.bool"),
+    "int": (lambda x: half(x).long(), "half of [2, 4, 7] is wrong.", "[0, 2] = 3"),
+    "bool": (lambda x: half(x).bool(), "half of [2, 4, 7] is wrong.", "[0, 2] = 1"),
     "complex64": (lambda x: half(x).to(torch.complex64), "the dtype is wrong.", "torch.complex64"),
     "nan": (lambda x: half(x) * torch.nan, "the halves are not finite.", "[0, 0] = nan"),
     "one nan": (
@@ -75,8 +75,10 @@ BAD_RESULTS |= {
 # What all replies to the check show of them: relations that hold, each checked by hand.
 NOT_FINITE = "All numbers are {} where finite ones belong."
 LIKELY = {
-    "shape": "The shape is the right one with its axes in another order.",
+    "shape": "The result is right once its axes 0 and 1 are exchanged.",
     "tuple": "The first item of the result is right. It should be returned alone.",
+    "list": "The numbers are right, but they stand in lists. torch.stack makes one tensor of a "
+    "list of tensors, torch.tensor one of numbers.",
     "nan": NOT_FINITE.format("NaN"),
     "inf": NOT_FINITE.format("infinite"),
     "one nan": "1 of 3 numbers is NaN where a finite one belongs; the rest is right. Of the calls "
@@ -110,6 +112,11 @@ def likely(failure):
     return said
 
 
+def also(failure):
+    """The lines on the form of a result whose numbers are wrong, too."""
+    return textwrap.wrap(failure.also, LIKELY_WIDTH)
+
+
 @pytest.mark.parametrize("kind", BAD_RESULTS)
 def test_bad_results_end_in_one_clear_sentence(judge, kind):
     answer, sentence, got = BAD_RESULTS[kind]
@@ -117,11 +124,13 @@ def test_bad_results_end_in_one_clear_sentence(judge, kind):
     assert said[0].startswith(f"half: {sentence}")
     assert said[1].startswith("  got       ")
     assert got in said[1]
+    if judge(answer).is_form:
+        assert said.pop(2) == "            called with (tensor (1, 3) float64)"
     assert said[2].startswith("  expected  ")
     assert said[-1] == "  seed      7"
     assert not any(line.startswith("  likely") for line in said[:3])
     failure = judge(answer)
-    assert len(lines(failure)) - len(likely(failure)) == 4
+    assert len(said) - len(likely(failure)) - len(also(failure)) == 4
     assert " ".join(likely(failure)) == LIKELY.get(kind, "")
     assert max(map(len, said)) < 160
 
@@ -144,7 +153,8 @@ def test_bad_results_fail_where_nothing_was_foreseen(judge, kind):
 def test_any_plain_result_ends_in_a_failure(value):
     for item in (HALF, SHAPE):
         failure = run_check(item, LocalAnswer(lambda *_: value), 7)
-        assert failure is None or 1 <= len(lines(failure)) - len(likely(failure)) <= 5
+        told = () if failure is None else (*likely(failure), *also(failure))
+    assert failure is None or 1 <= len(lines(failure)) - len(told) <= 5
     assert run_check(HALF, LocalAnswer(lambda *_: value), 7) is not None
 
 

@@ -134,9 +134,9 @@ def test_right_answers_earn_everything(said, name):
     ("name", "sentence"),
     [
         ("wrong", "softmax: the weights do not sum to 1 along dim=1."),
-        ("syntax", "softmax: it is not defined: its cell stops with SyntaxError: "),
-        ("exits", "softmax: it is not defined: its cell stops with SystemExit"),
-        ("no_answer", "softmax: it is not defined: its cell is missing."),
+        ("syntax", "softmax: it is not defined.\n  got       its cell stops with SyntaxError: "),
+        ("exits", "softmax: it is not defined.\n  got       its cell stops with SystemExit"),
+        ("no_answer", "softmax: it is not defined.\n  got       its cell is missing"),
         ("imported", "softmax: this answer was not written in the notebook."),
     ],
 )
@@ -148,7 +148,7 @@ def test_one_bad_answer_costs_one_exercise(said, name, sentence):
 @pytest.mark.parametrize("name", ["blank", "no_cells"])
 def test_nothing_earns_nothing(said, name):
     assert set(points(said[1][name]).values()) == {0}
-    sentence = "nothing here yet" if name == "blank" else "it is not defined: its cell is missing."
+    sentence = "nothing here yet" if name == "blank" else "its cell is missing"
     assert said[1][name].count(sentence) == len(EXERCISES)
 
 

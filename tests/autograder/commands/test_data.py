@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
+from attention.provided.models.bert import minilm
+from attention.provided.terminal_output import readable
 from attention.train.corpora import multi30k
 from autograder.commands import cli
-from tests import small_corpus
+from tests import small_corpus, small_model
 from tests.server import serving
 from tests.waiting import LONG, until
 
@@ -28,6 +30,13 @@ def site(corpus):
 @pytest.fixture
 def folder(corpus):
     return corpus[1]
+
+
+@pytest.fixture
+def model(corpus, monkeypatch):
+    made = small_model.files()
+    small_model.use(monkeypatch, made, small_model.packed(made))
+    return made
 
 
 @pytest.fixture
@@ -51,7 +60,7 @@ def test_fetch_says_what_the_texts_are_and_brings_them(says, site, folder, corpu
     assert len(origin.splitlines()) <= 4
     lines = rest.splitlines()
     assert lines[:-1] == [
-        f"{name}: fetched, {multi30k.readable(len(text))} bytes" for name, text in corpus[0].items()
+        f"{name}: fetched, {readable(len(text))} bytes" for name, text in corpus[0].items()
     ]
     assert lines[-1] == f"all 12 texts are in {folder}"
     assert says("fetch", "multi30k")[0] == 0  # nothing is asked for, so no mirror is needed
@@ -59,7 +68,7 @@ def test_fetch_says_what_the_texts_are_and_brings_them(says, site, folder, corpu
 
 
 def test_list_says_what_is_whole(says, site, folder):
-    status, out, err = says("list")
+    status, out, err = says("list", "multi30k")
     assert (status, err) == (0, "")
     assert out.count("missing") == 12
     assert out.splitlines()[-1].endswith(f": autograder data fetch multi30k --data {folder}")
@@ -68,7 +77,7 @@ def test_list_says_what_is_whole(says, site, folder):
     (folder / "train.de").unlink()
     (folder / "val.en").unlink()
     (folder / "val.en").mkdir()
-    lines = says("list")[1].splitlines()
+    lines = says("list", "multi30k")[1].splitlines()
     assert lines[0] == f"multi30k, in {folder}:"
     states = {line.split()[0]: line.split()[-1] for line in lines[1:13]}
     assert states.pop("train.en") == "altered"
@@ -79,7 +88,44 @@ def test_list_says_what_is_whole(says, site, folder):
 
 def test_list_has_nothing_to_advise_when_all_is_whole(says, site):
     says("fetch", "multi30k", "--mirror", site.address)
-    assert "data fetch" not in says("list")[1]
+    assert "data fetch" not in says("list", "multi30k")[1]
+
+
+def test_list_says_all_that_can_be_fetched(capsys, folder, model, monkeypatch):
+    monkeypatch.setattr(multi30k, "FOLDER", folder)
+    monkeypatch.setattr(minilm, "FOLDER", folder.parent / "minilm")
+    assert cli.main(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"multi30k, in {folder}:"
+    assert lines[13:15] == [
+        "fetch what is not whole with: autograder data fetch multi30k",
+        f"minilm, in {folder.parent / 'minilm'}:",
+    ]
+    assert [line.split()[0] for line in lines[15:17]] == ["model.safetensors", "vocab.txt"]
+    assert lines[17:] == ["fetch what is not whole with: autograder data fetch minilm"]
+
+
+def test_the_model_is_fetched_after_its_licence_and_origin_are_said(says, folder, model):
+    with serving({f"/{name}": content for name, content in model.items()}) as site:
+        status, out, err = says("fetch", "minilm", "--mirror", site.address)
+    assert (status, err) == (0, "")
+    origin, rest = out.split("\n\n")
+    assert "Reimers" in origin and "Wang" in origin and "Apache-2.0" in origin
+    assert "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2" in origin
+    assert rest.splitlines() == [
+        *(f"{name}: fetched, {readable(len(content))} bytes" for name, content in model.items()),
+        f"all 2 files are in {folder}",
+    ]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == model
+    out = says("list", "minilm")[1]
+    assert out.count("  whole\n") == 2 and len(out.splitlines()) == 3
+
+
+def test_a_failed_fetch_of_the_model_is_one_sentence_and_status_1(says, site, model):
+    status, out, err = says("fetch", "minilm", "--mirror", site.address)
+    assert status == 1
+    assert err.count("\n") == 1 and "model.safetensors: the server answers 404" in err
+    assert "Apache-2.0" in out
 
 
 def test_a_failure_is_one_sentence_and_status_1(says, site):

@@ -1,15 +1,12 @@
 """The board of a counted training: budgets hold, and the notebook counts as the board does."""
 
-import ast
-
 import pytest
 import torch
 
-from attention.provided.data.numbers import numbers as numbers_in_words
+from attention.experiments.training_on_gpu import cost
 from attention.provided.measuring.saved_for_backward import kept_bytes
 from attention.training_on_gpu import training_flops, training_memory
 from attention.transformer_blocks import EncoderLayer
-from autograder import ROOT
 from autograder.leaderboard import entries, hardware, numbers
 from tests.autograder.leaderboard.sources import in_source
 
@@ -54,23 +51,14 @@ def test_checkpointing_and_bfloat16_make_room_and_only_the_first_costs_operation
     assert hardware.kilobytes(forgetful) < hardware.kilobytes(short) < hardware.kilobytes(usual)
 
 
-def test_the_notebook_counts_as_the_board_does():
-    text = (ROOT / "source" / f"{SLUG}.py").read_text(encoding="utf-8")
-    (function,) = (
-        node
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef) and node.name == "taken"
-    )
-    lesson = {"corpus": numbers_in_words(), "math": __import__("math")}
-    lesson |= {"training_flops": training_flops, "training_memory": training_memory}
-    exec(ast.unparse(function), lesson)
+def test_the_notebook_counts_as_the_board_does(capsys):
+    pieces = training_flops, training_memory
     for changed in CHANGES:
         settings = hardware.USUAL | changed
         counted = hardware.gflops(settings), hardware.kilobytes(settings)
-        assert lesson["taken"](**settings, name="a") == counted
-    left_out = lesson["taken"]()
-    assert left_out == (hardware.gflops(hardware.USUAL), hardware.kilobytes(hardware.USUAL))
-    assert f"of {hardware.GFLOPS} GFLOPs, {{}} of {hardware.KILOBYTES} kB" in text
+        assert cost(settings | {"name": "a"}, *pieces) == cost(changed, *pieces) == counted
+    budget = f"of {hardware.GFLOPS} GFLOPs, {counted[1]} of {hardware.KILOBYTES} kB"
+    assert budget in capsys.readouterr().out
 
 
 def test_in_bfloat16_a_layer_keeps_about_three_quarters():

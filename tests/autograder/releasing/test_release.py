@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from traitlets.config import Config
 
+from attention.provided.figures.moving import SCRIPTS
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
@@ -189,6 +190,18 @@ def test_validate_is_as_patient_there_as_here(tmp_path):
     there, page = Config(), release_files.PAGES / "nbgrader_config.py.txt"
     exec(page.read_text(encoding="utf-8"), {"get_config": lambda: there})
     assert there.Execute == configure(Config(), tmp_path).Execute
+
+
+def test_what_draws_moving_figures_brings_their_scripts(monkeypatch):
+    module = ROOT / "attention" / "provided" / "figures" / "moving.py"
+    monkeypatch.setattr(release_files, "kept_recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr(release_files, "_modules", lambda *_: {module})
+    scripts = {f"attention/provided/figures/moving/{path.name}": path for path in SCRIPTS.iterdir()}
+    files = contents(["05"])
+    assert len(scripts) == 11 and "data/moving_figures.json" in files
+    assert {name: files.get(name) for name in scripts} == {
+        name: path.read_bytes() for name, path in scripts.items()
+    }
 
 
 def test_the_next_release_leaves_work_alone(monkeypatch, tmp_path):

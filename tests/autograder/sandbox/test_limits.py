@@ -40,6 +40,7 @@ class TestLimits:
         assert "error" in process.run(source)
         assert process.run("1 + 1")["shown"] == "2"
 
+    @pytest.mark.busy
     def test_a_fork_bomb_stops_at_the_limit(self, walled):
         source = (
             "import os, time\ncount = 0\ntry:\n    while True:\n"
@@ -48,6 +49,7 @@ class TestLimits:
         )
         assert int(printed(walled.start(), source)) < LIMITS.processes
 
+    @pytest.mark.busy
     def test_memory_of_all_processes_counts(self, walled):
         source = (
             "import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n"
@@ -56,6 +58,7 @@ class TestLimits:
         with pytest.raises(StudentLost, match="2048 MiB of memory"):
             walled.start().run(source)
 
+    @pytest.mark.busy
     def test_memory_is_watched_however_often_the_grader_looks(self, walled, monkeypatch):
         for module in (channel, clock):
             monkeypatch.setattr(module, "STEP", zygote.WATCH_SECONDS / 10)
@@ -126,13 +129,15 @@ class TestLimits:
         )
         assert printed(walled.start(), source) == "28"  # ENOSPC
 
+    @pytest.mark.busy
     def test_an_endless_loop_that_catches_everything_is_ended(self):
         source = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
-        with Sandbox(LESSON, "off", Limits(cell_seconds=1)) as box:
+        with Sandbox(LESSON, "off", Limits(cell_seconds=1, patience=200)) as box:
             with pytest.raises(StudentLost, match="it took more than 1 s of processor time"):
                 box.start().run(source)
             assert box.start().run("1 + 1")["shown"] == "2"
 
+    @pytest.mark.busy
     @pytest.mark.parametrize(
         ("source", "reason"),
         [
@@ -171,6 +176,7 @@ class TestLimits:
         process.run("import torch\ndef f(): return torch.zeros(1).expand(10 ** 9)")
         assert isinstance(process.resolve("f")[0].call([], {}).value, Foreign)
 
+    @pytest.mark.busy
     def test_a_message_that_nobody_asked_for_ends_the_process(self, box):
         process = box.start()
         source = (
@@ -218,6 +224,7 @@ class TestPolicies:
             assert made != old
         assert not list(tmp_path.iterdir())
 
+    @pytest.mark.busy
     @needs_bubblewrap
     def test_a_sandbox_that_was_killed_between_two_students_is_started_again(self):
         with Sandbox(LESSON, "required", LIMITS) as box:
@@ -241,6 +248,7 @@ def _ends(pid, seconds=600):
     return False
 
 
+@pytest.mark.busy
 class TestUnprotected:
     """Without namespaces nothing but the processes themselves sees to it that they end."""
 

@@ -102,7 +102,7 @@ def test_no_cell_that_grading_runs_imports_what_is_hidden(slug):
 def test_what_a_notebook_imports_is_there_before_the_first_submission():
     assert visible_files.imported_first("99_no_lesson") == []
     named = visible_files.imported_first("11_training")
-    assert {"attention.transformer", "attention.provided.figures.plots", "torch._dynamo"} <= set(
+    assert {"attention.transformer", "attention.provided.predictions", "torch._dynamo"} <= set(
         named
     )
     code = f"import sys; print({named} == [name for name in {named} if name in sys.modules])"

@@ -158,3 +158,21 @@ def test_the_command(save, capsys):
 def test_no_lesson_is_an_error(tmp_path):
     with pytest.raises(CourseError, match="holds no lesson"):
         status.read(tmp_path)
+
+
+def test_a_renamed_notebook_counts_where_it_is_alone_and_is_named_where_it_is_not(save, capsys):
+    folder = save(execute(sample_class.solved(SLUG), ["softmax"]))
+    right = folder / SLUG / "right – Kopie.ipynb"
+    (folder / SLUG / f"{SLUG}.ipynb").rename(right)
+    (lesson,) = status.read(folder)
+    assert lesson.slug == SLUG and len(lesson.done) == 1
+    save(execute(sample_class.solved(SLUG)))
+    assert not status.read(folder)[0].done
+    assert cli.main(["status", str(folder)]) == 0
+    assert f"Not counted: {SLUG}/right – Kopie.ipynb. To count" in capsys.readouterr().out
+
+
+def test_stages_that_are_earned_take_minutes_away():
+    half = status.Exercise("one", "1.1", status.BEGUN, 2, 10, earned=1)
+    other = status.Exercise("two", "1.2", status.OPEN, 1, 10)
+    assert status.Lesson("00_x", 40, [half, other]).minutes_left == 30

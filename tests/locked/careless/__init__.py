@@ -20,7 +20,7 @@ KINDS = {
     "seed": "seeds a generator of its own accord, mostly the global one",
     "plain_numbers": "Python numbers, lists or totals that begin at 0.0 on the way",
     "other_type": "a result or argument of equal value and another type, such as np.int64 for int",
-    "in_place": "works in place, on a copy or on a result of its own",
+    "in_place": "works in place: on a copy, on a result of its own, or on what was given",
     "extra_axis": "broadcasts with one more axis than is needed",
     "other_order": "the same operations in another order: other rounding, or another layout",
     "module_state": "keeps something in an attribute of the module or in a cache beside it",

@@ -8,31 +8,8 @@ from torch import nn
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.data.tokens import PAD
 from tests.locked.careless import careless
-
-
-@careless("greedy_path", "numpy", "other_type", how="rows in NumPy; ids are NumPy's ints")
-def greedy_path_1(table, max_length):
-    rows, token, ids, total = table.numpy(), BOS, [], 0.0
-    while len(ids) < max_length and token != EOS:
-        best = np.argmax(rows[token])
-        total += float(rows[token][best])
-        ids.append(best)
-        token = best
-    return ids, total
-
-
-@careless("greedy_path", "plain_numbers", how="the whole table as lists")
-def greedy_path_2(table, max_length):
-    rows, ids, total = table.tolist(), [BOS], 0.0
-    for _ in range(max_length):
-        row = rows[ids[-1]]
-        total += max(row)
-        ids.append(row.index(max(row)))
-        if ids[-1] == EOS:
-            break
-    return ids[1:], total
 
 
 @careless("sample_tokens", "device", how="ids one by one into zeros without a device")

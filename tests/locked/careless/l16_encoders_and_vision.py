@@ -8,9 +8,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
+from attention.provided import demand
+from attention.provided.data.tokens import PAD
 from attention.tokens_and_positions import LearnedPositions
 from attention.transformer import Encoder
 from tests.locked.careless import careless
+
+IGNORED = -100
 
 
 @careless("mean_pooling", "dtype", how="the mask as float32")
@@ -213,3 +217,41 @@ def blank_each_patch_3(images, size):
         copy[..., row * size : (row + 1) * size, column * size : (column + 1) * size] *= 0
         copies.append(copy)
     return torch.stack(copies, dim=1)
+
+
+@careless("mask_tokens", "device", how="where, with full tensors that have no device")
+def mask_tokens_1(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise < share) & (tokens != PAD)
+    masks = torch.full(tokens.shape, mask_id)
+    ignored = torch.full(tokens.shape, IGNORED)
+    return torch.where(hidden, masks, tokens), torch.where(hidden, tokens, ignored)
+
+
+@careless("mask_tokens", "numpy", how="np.where on the arrays of the three tensors")
+def mask_tokens_2(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    ids = tokens.numpy()
+    hidden = (noise.numpy() < share) & (ids != PAD)
+    read, wanted = np.where(hidden, mask_id, ids), np.where(hidden, ids, IGNORED)
+    return torch.from_numpy(read), torch.from_numpy(wanted)
+
+
+@careless("mask_tokens", "in_place", how="writes the mask's id into the tokens that were given")
+def mask_tokens_3(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    hidden = (noise < share) & (tokens != PAD)
+    wanted = torch.where(hidden, tokens, IGNORED)
+    tokens[hidden] = mask_id
+    return tokens, wanted
+
+
+@careless("mask_tokens", "plain_numbers", "device", how="lists of Python numbers, then tensors")
+def mask_tokens_4(tokens, noise, share, mask_id):
+    demand.within(0, 1, share=share)
+    read, wanted = [], []
+    for ids, numbers in zip(tokens.tolist(), noise.tolist(), strict=True):
+        hidden = [n < share and i != PAD for i, n in zip(ids, numbers, strict=True)]
+        read.append([mask_id if h else i for h, i in zip(hidden, ids, strict=True)])
+        wanted.append([i if h else IGNORED for h, i in zip(hidden, ids, strict=True)])
+    return torch.tensor(read), torch.tensor(wanted)

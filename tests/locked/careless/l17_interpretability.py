@@ -8,8 +8,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.interpretability import TOLERANCE, Explained, null_space
+from attention.provided import demand
 from attention.provided.data.tokens import PAD
 from attention.provided.models.attention_weights import watch_attention
+from attention.sequence_to_sequence import shift_right
 from attention.transformer import Encoder, masks_from_tokens
 from tests.locked.careless import careless
 
@@ -186,3 +188,62 @@ class HeadImportance_2(Explained):
             for name, gate in gates.items():
                 totals[name] = totals.get(name, 0.0) + gate.grad[0].abs()
         return {name: total / len(source) for name, total in totals.items()}
+
+
+@careless("ActivationPatching", "device", how="causal mask without a device")
+class ActivationPatching_1(Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read, T_q = shift_right(target), target.shape[1]
+        mask, other_mask = (source != PAD).unsqueeze(1), (other != PAD).unsqueeze(1)
+        target_mask = torch.ones(T_q, T_q, dtype=torch.bool).tril() & (read != PAD).unsqueeze(1)
+        memory = self.model.encode(source, mask)
+        memory = torch.where(places[..., None], self.model.encode(other, other_mask), memory)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@careless("ActivationPatching", "dtype", "device", how="row by row into zeros of float32")
+class ActivationPatching_2(Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        mine = self.model.encode(source, mask)
+        theirs = self.model.encode(other, masks_from_tokens(other, read)[0])
+        memory = torch.zeros(mine.shape)
+        for b in range(source.shape[0]):
+            for t in range(source.shape[1]):
+                memory[b, t] = theirs[b, t] if places[b, t] else mine[b, t]
+        memory = memory.to(mine.dtype)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@careless("ActivationPatching", "in_place", how="gives the places that were given one more axis")
+class ActivationPatching_3(Explained):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        theirs = self.model.encode(other, (other != PAD)[:, None])
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        memory = self.model.encode(source, mask)
+        memory = torch.where(places.unsqueeze_(-1), theirs, memory)
+        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
+
+
+@careless("ActivationPatching", "module_state", how="keeps the memories in attributes")
+class ActivationPatching_4(Explained):
+    def remember(self, name, ids, read):
+        self.mask, self.target_mask = masks_from_tokens(ids, read)
+        setattr(self, name, self.model.encode(ids, self.mask))
+
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        demand.masks(places=places)
+        self.read = shift_right(target)
+        self.remember("theirs", other, self.read)
+        self.remember("mine", source, self.read)
+        self.mine[places] = self.theirs[places]
+        return self.model.decode(self.read, self.mine, self.target_mask, self.mask).softmax(-1)

@@ -23,8 +23,9 @@ SHARED = [
     *("provided.figures.convex_hull", "provided.figures.palette", "provided.figures.plots"),
     *("provided.measuring.memory", "provided.measuring.summary", "provided.measuring.timing"),
     *("provided.models.model_file", "provided.models.translators", "provided.terminal_output"),
-    *("provided.progress", "provided.training_steps", "experiments.recorded", "train.runs.curves"),
-    *("train.corpora.download", "train.corpora.multi30k", "train.runs.run_folder", "train.shipped"),
+    *("provided.downloads.failures", "provided.downloads.text", "provided.progress"),
+    *("provided.training_steps", "experiments.recorded", "train.runs.curves"),
+    *("train.corpora.multi30k", "train.runs.run_folder", "train.shipped"),
 ]
 
 

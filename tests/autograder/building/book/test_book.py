@@ -10,9 +10,11 @@ import nbformat
 import pytest
 import yaml
 
+from attention.provided.data.numbers import in_words, is_test
 from autograder import ROOT, CourseError
 from autograder.building.book import chapters as course
 from autograder.building.book import glossary_links, lesson_graph, page, write
+from autograder.building.book.moving_picture import NUMBERS
 from autograder.commands import cli
 from autograder.imports import imported, modules
 from tests.needs import needs
@@ -70,11 +72,16 @@ def test_an_answer_that_is_not_folded_in_the_notebook_is_folded_on_the_page():
 
 def test_a_lesson_leads_to_the_glass_translator():
     prose = nbformat.v4.new_markdown_cell(
-        "The\n[glass\nbox](../../book/_build/html/glass.html) is it."
+        "The\n[glass\nbox](../../book/_build/html/glass.html) is it, "
+        "[below](../../book/_build/html/glass.html#bert) too, "
+        "[this](../../book/_build/html/writer.html) writes."
     )
     solved = nbformat.v4.new_notebook(cells=[prose])
     made, _ = page.page(solved, nbformat.v4.new_notebook(), "", lambda text, slug: text)
-    assert '<a href="../glass.html">glass\nbox</a> is it.' in made.cells[0].source
+    said = made.cells[0].source
+    assert '<a href="../glass.html">glass\nbox</a> is it, ' in said
+    assert '<a href="../glass.html#bert">below</a> too, ' in said
+    assert '<a href="../writer.html">this</a> writes.' in said
 
 
 def test_an_exercise_that_lessons_lacks_says_what_to_do():
@@ -86,14 +93,26 @@ def test_an_exercise_that_lessons_lacks_says_what_to_do():
 def test_a_lesson_that_is_not_in_the_book_is_named_without_a_link(tmp_path):
     write.write(["06"], tmp_path / "source")
     shown = cells(tmp_path / "source", "06_masked_attention")
-    head = "".join(shown[1]["source"])
-    assert "**Needs** 05 · Why divide by √d?" in head
-    assert "colab" not in head and "mybinder" not in head
+    head, below = ("".join(cell["source"]) for cell in shown[:2])
+    assert "**You need** lesson 05" in head
+    assert "colab" not in below and "mybinder" not in below
     everywhere = "".join("".join(cell["source"]) for cell in shown)
     assert not re.search(r"\]\(\.\./\d\d_", everywhere)
     assert ".ipynb" not in (tmp_path / "source" / "glossary.md").read_text().replace(
         "06_masked_attention/06_masked_attention.ipynb", ""
     )
+
+
+def test_the_first_page_shows_numbers_that_the_model_translates_right_and_never_saw(sources):
+    text = (sources / "index.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"reads “(.*?)” and writes “(.*?)”", text)
+    expected = [[in_words(one, language) for language in ("en", "de")] for one in NUMBERS]
+    assert [list(pair) for pair in drawn] == expected
+    assert all(is_test(number) for number in NUMBERS)
+    figure = re.search(r"<figure.*?</figure>", text, re.DOTALL)[0]
+    assert "\n\n" not in figure  # Markdown would begin anew there
+    assert figure.count("<svg hidden") == len(NUMBERS) - 1
+    assert 'href="00_getting_started/00_getting_started.html">Start with lesson 00</a>' in text
 
 
 # Which lesson needs which
@@ -154,9 +173,9 @@ def test_a_need_that_comes_later_is_refused(tmp_path, need, says):
 
 def test_a_way_without_what_its_code_builds_on_is_refused():
     book = write.Book(course.read(ROOT, SLUGS), set(range(len(SLUGS))), "")
-    assert book.way([6, 5]) == [5, 6]
-    with pytest.raises(CourseError, match="lesson 06 without lesson 05, on whose code it builds"):
-        book.way([6, 7])
+    assert book.way([7, 6]) == [6, 7]
+    with pytest.raises(CourseError, match="lesson 07 without lesson 06, on whose code it builds"):
+        book.way([7, 8])
 
 
 def test_the_minutes_of_a_way_are_the_sum_of_those_that_the_lessons_state(sources):
@@ -248,6 +267,7 @@ def test_colab_is_told_to_install_what_lessons_import_and_it_lacks(sources):
         "matplotlib",
         "matplotlib_inline",
         "numpy",
+        "pip",
         "pooch",
         "requests",
         "rich",

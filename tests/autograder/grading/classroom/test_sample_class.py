@@ -9,7 +9,6 @@ from tests.autograder.small_class import stored
 
 # Right answers that use their own name, and their exercises.
 OWN_NAME = {
-    "calls_itself": ("13_decoding", "greedy_path"),
     "pools_in_a_loop": ("16_encoders_and_vision", "attention_pooling"),
     "PositionAfterPosition": ("09_transformer_blocks", "FeedForward"),
 }

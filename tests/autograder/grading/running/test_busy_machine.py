@@ -48,6 +48,7 @@ class TestTries:
         assert f"twice: {BUSY}; grade it again when less runs here" in str(found)
 
 
+@pytest.mark.busy
 def test_what_is_tried_again_is_so_when_all_else_is_done(monkeypatch):
     """Two tasks in doubt: the pool yields the others first, then these, one at a time."""
     seen, real = [], Pool._round
@@ -91,6 +92,7 @@ def test_the_line_of_whoever_was_graded_again_says_so(tmp_path, monkeypatch):
     assert (scores(course), kept(course, "ada").doubt) == ({"ada": 5}, BUSY)
 
 
+@pytest.mark.busy
 class TestOwnComputer:
     """`autograder check` and Validate on a student's own computer, which does other things, too."""
 
@@ -129,6 +131,7 @@ class TestOwnComputer:
         assert (c.Execute.timeout, c.Execute.iopub_timeout) == (300, 300)
 
 
+@pytest.mark.busy
 def test_signals_of_the_time_limit_leave_nothing_behind():
     before = signal.getsignal(signal.SIGALRM)
     with check._time_limit():

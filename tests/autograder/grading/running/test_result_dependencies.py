@@ -105,11 +105,11 @@ CODE = [
     ("autograder/grading/notebook/student_text.py", BOTH, "the code that grades"),
     ("autograder/cell_metadata.py", BOTH, "the code that grades"),
     ("attention/__init__.py", BOTH, "the library"),
-    ("attention/provided/figures/plots.py", BOTH, "the library"),
+    ("attention/provided/figures/plots.py", {SLUG}, "the library"),
     ("attention/getting_started.py", {SLUG}, "the library"),
     ("attention/bahdanau_attention.py", {TRANSLATED}, "the library"),
-    ("attention/provided/models/translators.py", {TRANSLATED}, "the library"),
-    ("attention/provided/files.py", {TRANSLATED}, "the library"),  # through another module
+    ("attention/provided/models/translators.py", BOTH, "the library"),
+    ("attention/provided/files.py", BOTH, "the library"),  # through another module
     ("attention/sequence_to_sequence.py", {TRANSLATED}, "the library"),  # by its name
     # What no result of these lessons depends on.
     ("attention/transformer.py", set(), ""),
@@ -135,7 +135,7 @@ def test_a_change_of_the_code(graded, code, path, regraded, words):
 
 def test_a_module_that_only_others_import(graded, code):
     touch(code / "attention" / "provided" / "progress.py")
-    assert {lesson for lesson, _ in reasons(graded)} == {TRANSLATED}
+    assert {lesson for lesson, _ in reasons(graded)} == {SLUG, TRANSLATED}
 
 
 def test_a_change_of_the_data_counts_where_they_are_read(graded, code):
@@ -143,7 +143,7 @@ def test_a_change_of_the_data_counts_where_they_are_read(graded, code):
     (code / "data").mkdir()
     (code / "data" / "weights").write_text("1")
     said = reasons(graded)
-    assert said == {(TRANSLATED, one): "the data changed" for one in STUDENTS}
+    assert said == {(lesson, one): "the data changed" for lesson in BOTH for one in STUDENTS}
 
 
 def change_notebook(path, change):

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -76,6 +77,26 @@ def test_a_subclass_of_a_plain_type_is_foreign():
         pass
 
     assert type(plain(Text("a"))) is Foreign
+
+
+class Rows(list):
+    def __iter__(self):
+        raise AssertionError("code of the answer's own is run")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (torch.arange(3.0).topk(2), tuple),
+        (torch.ones(2, 3).shape, tuple),
+        (OrderedDict(a=1.0), dict),
+        (Rows([1.0]), list),
+    ],
+    ids=["topk", "shape", "ordered", "rows"],
+)
+def test_containers_that_know_more_are_plain_ones(value, kind):
+    assert type(plain(value)) is kind
+    assert len(plain(value)) == len(value)
 
 
 def test_tensors_are_copied_and_detached():

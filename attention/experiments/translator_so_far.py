@@ -1,0 +1,256 @@
+"""The translator of numbers from lesson 02 to lesson 10, as each lesson changes one thing in it.
+
+`train_stage` trains one stage: the same 20 000 numbers, the same 300 steps of 64, the same learning
+rate as in lessons 02, 03, 04 and 10, whose recorded results stand beside the stages here.
+`up_to` draws all stages up to a lesson. The pieces of the lessons are arguments.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+from matplotlib.axes import Axes
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from attention.experiments import recorded
+from attention.experiments.bahdanau_attention import D_STATE, Compared, sizes_of
+from attention.experiments.recorded import Experiment, seeded
+from attention.experiments.sequence_to_sequence import measured, token_loss
+from attention.provided.data.numbers import numbers
+from attention.provided.figures import plots, seeds
+from attention.provided.models import translators
+from attention.provided.training_steps import fewer
+
+SEEDS = (0, 1, 2)
+DIGITS = (2, 3, 4, 5, 6)
+N_HEADS, D_FF, N_LAYERS = 4, 128, 2
+FIRST = 20  # steps that are taken with a learner's own piece
+TOLERANCE = 1e-3  # of their losses: processors round differently
+
+Piece = Callable[..., Any]
+
+
+class Looks(nn.Module):
+    """Attention of a decoder's state on the source, by projections of its own.
+
+    attend   (q, k, v, mask) -> context, for (B, T, 64) each and a mask (B, 1, T_k) or None
+    masked   whether the padding of shorter sentences is hidden
+    """
+
+    def __init__(self, attend: Piece, masked: bool = True):
+        super().__init__()
+        self.attend, self.masked = attend, masked
+        self.W_q, self.W_k, self.W_v = (nn.Linear(D_STATE, D_STATE, bias=False) for _ in range(3))
+
+    def keys(self, annotations: Tensor) -> tuple[Tensor, Tensor]:
+        """Return keys and values, (B, T_k, 64) each."""
+        return self.W_k(annotations), self.W_v(annotations)
+
+    def forward(self, state: Tensor, keys: Any, annotations: Tensor, lengths: Tensor) -> Any:
+        """Return the context (B, 1, 64) of a state (B, 1, 64); the weights are not needed here."""
+        mask = _real(annotations, lengths) if self.masked else None
+        return self.attend(self.W_q(state), *keys, mask), state
+
+
+class ManyLook(nn.Module):
+    """The same with several heads: ``heads`` is a `MultiHeadAttention` of lesson 07."""
+
+    def __init__(self, heads: nn.Module):
+        super().__init__()
+        self.heads = heads
+
+    def keys(self, annotations: Tensor) -> Tensor:
+        """Return the annotations: the layer projects them itself."""
+        return annotations
+
+    def forward(self, state: Tensor, keys: Tensor, annotations: Tensor, lengths: Tensor) -> Any:
+        """Return the context (B, 1, 64) of a state (B, 1, 64)."""
+        return self.heads(state, keys, keys, _real(annotations, lengths)), state
+
+
+class WithoutRecurrence(Compared):
+    """A translator whose encoder has no RNN: rows of a table, their positions, and layers.
+
+    positions  (positions, d_model) -> (T, d_model), or None for none
+    layers     what the rows go through, called as layer(x, mask)
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        attention: nn.Module,
+        positions: Piece | None,
+        layers: list[nn.Module],
+    ):
+        super().__init__(sizes, attention, d_source=D_STATE)
+        del self.encoder
+        self.layers = nn.ModuleList(layers)
+        self.norm = nn.LayerNorm(D_STATE) if layers else nn.Identity()
+        self.positions = positions
+        self.source_embedding = nn.Embedding(sizes[0], D_STATE)
+        nn.init.normal_(self.source_embedding.weight, std=D_STATE**-0.5)
+
+    def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the annotations (B, T_k, 64), and their mean (B, 64) for the first state."""
+        x = math.sqrt(D_STATE) * self.source_embedding(source)  # (B, T_k, 64)
+        if self.positions is not None:
+            x = x + self.positions(torch.arange(source.shape[1], dtype=x.dtype), D_STATE)
+        mask = _real(x, lengths)  # (B, 1, T_k)
+        for layer in self.layers:
+            x = layer(x, mask)
+        x = self.norm(x)
+        return x, (mask.to(x.dtype) @ x)[:, 0] / lengths[:, None]
+
+
+def _real(annotations: Tensor, lengths: Tensor) -> Tensor:
+    """Where a token is and no padding: (B, 1, T_k)."""
+    return torch.arange(annotations.shape[1]).lt(lengths[:, None])[:, None]
+
+
+def build(
+    stage: str,
+    scaled_dot_product_attention: Piece = F.scaled_dot_product_attention,
+    MultiHeadAttention: Piece | None = None,
+    sinusoidal_positions: Piece | None = None,
+    EncoderLayer: Piece | None = None,
+) -> nn.Module:
+    """Make the untrained translator of a stage out of the lessons' pieces; see `STAGES`."""
+    sizes = sizes_of(numbers())
+    if stage in ("05", "06 no mask"):
+        looks = Looks(scaled_dot_product_attention, masked=stage == "05")
+        return Compared(sizes, looks, d_source=D_STATE)
+    many = ManyLook(_made(MultiHeadAttention, D_STATE, N_HEADS))
+    if stage == "07":
+        return Compared(sizes, many, d_source=D_STATE)
+    positions = None if stage == "08 no positions" else sinusoidal_positions
+    layers = N_LAYERS if stage == "09" else 0
+    blocks = [_made(EncoderLayer, D_STATE, N_HEADS, D_FF, 0.0, True) for _ in range(layers)]
+    return WithoutRecurrence(sizes, many, positions, blocks)
+
+
+def _made(kind: Piece | None, *sizes: Any) -> nn.Module:
+    """One layer of a piece that this stage needs."""
+    if kind is None:
+        raise TypeError("this stage needs MultiHeadAttention, and from 09 on EncoderLayer")
+    made: nn.Module = kind(*sizes)
+    return made
+
+
+def train_stage(
+    stage: str,
+    seed: int,
+    scaled_dot_product_attention: Piece,
+    MultiHeadAttention: Piece,
+    sinusoidal_positions: Piece,
+    EncoderLayer: Piece,
+    steps: int = translators.STEPS,
+) -> dict[str, Any]:
+    """Train the translator of a stage; returns what `measured` does, and its first losses."""
+    torch.manual_seed(seed)
+    pieces = (scaled_dot_product_attention, MultiHeadAttention, sinusoidal_positions, EncoderLayer)
+    found = measured(build(stage, *pieces), numbers(), seed, steps)
+    return found | {"first": [round(loss, 5) for loss in first_losses(stage, seed, *pieces)]}
+
+
+def first_losses(stage: str, seed: int, *pieces: Piece, **named: Piece) -> list[float]:
+    """The losses of the first 20 of 300 steps with these pieces."""
+    torch.manual_seed(seed)
+    model, corpus = build(stage, *pieces, **named), numbers()
+    batches = corpus.batches(translators.BATCH, translators.STEPS, seed)
+    some = itertools.islice(batches, FIRST)
+    return translators.train(model, some, translators.STEPS, token_loss)
+
+
+def up_to(lesson: str, **pieces: Piece) -> Axes:
+    """Draw accuracy by digits of the translators up to a lesson, and print its medians.
+
+    lesson  "04" to "10"
+    pieces  functions and classes of which this lesson's stage is built, the learner's own among
+            them, by the names that `build` gives them: the stage takes its first 20 steps with
+            them, and the losses are compared with those that the library's pieces gave
+
+    Same data, same 300 steps, same rate; each stage changes one thing. Recorded, seeds 0 to 2. To
+    train a stage in full, a minute on one core: `train_stage`.
+    """
+    shown = {stage: rows for stage, rows in _stages().items() if stage[:2] <= lesson}
+    ax = plots.panels(width=6.0, height=3.2)
+    print(f"{'digits of the number':<32}    2     3     4     5     6")
+    old = [stage for stage in shown if stage[:2] != lesson]
+    for stage, rows in shown.items():
+        medians = [median(column) for column in _columns(rows)]
+        print(f"{stage:<32}", *(f"{share:5.2f}" for share in medians))
+        if stage in old[:-1]:
+            label = "earlier lessons" if stage == old[0] else None
+            ax.plot(DIGITS, medians, color=plots.GREY, linewidth=1.0, label=label)
+        else:
+            (line,) = ax.plot(DIGITS, medians, label=stage)
+            dots = () if stage in old else zip(DIGITS, _columns(rows), strict=True)
+            for digits, shares in dots:
+                ax.plot([digits] * len(shares), shares, "o", color=line.get_color(), markersize=4)
+    ax.set(ylim=(-0.04, 1.06), yticks=[0, 0.5, 1], xlabel="digits of the number")
+    ax.set(ylabel="translated without error", xticks=DIGITS)
+    plots.legend(ax, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    if pieces and fewer(FIRST) == FIRST:
+        _compare_first_steps("05" if lesson == "06" else lesson, pieces)
+    return ax
+
+
+def _columns(rows: list[Any]) -> list[tuple[float, ...]]:
+    """For each number of digits the shares of all seeds."""
+    return list(zip(*(row["accuracy"] for row in rows), strict=True))
+
+
+def _compare_first_steps(lesson: str, pieces: dict[str, Piece]) -> None:
+    """Train a few steps with a learner's pieces, and say how far off the recorded ones they are."""
+    kept = seeds.where(recorded.read("translator_so_far", "stages"), stage=lesson, seed=0)[0]
+    losses = first_losses(lesson, 0, **pieces)
+    apart = max(abs(one - two) for one, two in zip(losses, kept["first"], strict=False))
+    verdict = "the same" if apart < TOLERANCE else "not the same"
+    print(
+        f"The first {FIRST} steps with these pieces: loss {losses[0]:.3f} to {losses[-1]:.3f}, "
+        f"{verdict} as recorded (largest difference {apart:.1e})."
+    )
+
+
+def _stages() -> dict[str, list[Any]]:
+    """{label: recorded rows} of all stages, in the course's order."""
+    mine = [row for row in recorded.read("translator_so_far", "stages") if "steps" not in row]
+    scored = seeds.where(recorded.read("score_functions", "five score functions"), steps=300)
+    scored = [row for row in scored if row["seed"] in SEEDS]
+    whole = [row for row in recorded.read("transformer", "positions") if "steps" not in row]
+    first = recorded.read("sequence_to_sequence", "size x steps")
+    return {
+        "02 one vector": seeds.where(first, d_state=64, steps=300),
+        "03 looks back, additive": seeds.where(scored, kind="additive"),
+        "04 scaled dot product": seeds.where(scored, kind="scaled_dot"),
+        "05 with queries, keys, values": seeds.where(mine, stage="05"),
+        "06 padding not hidden": seeds.where(mine, stage="06 no mask"),
+        "07 four heads": seeds.where(mine, stage="07"),
+        "08 no RNN reads, no positions": seeds.where(mine, stage="08 no positions"),
+        "08 no RNN reads, positions": seeds.where(mine, stage="08"),
+        "09 two blocks read": seeds.where(mine, stage="09"),
+        "10 blocks write, too": [
+            {**row, "accuracy": row["by digits"]} for row in seeds.where(whole, source="sinusoidal")
+        ],
+    }
+
+
+STAGES = ("05", "06 no mask", "07", "08 no positions", "08", "09")
+SHORT = {"stage": "05", "seed": 0, "steps": 20}
+
+EXPERIMENTS = {
+    "stages": Experiment(
+        claim="queries, keys and values of its own bring the translator from a third of the "
+        "five-digit numbers to nearly all; where padding is not hidden, two of three seeds fail at "
+        "short numbers; four heads are no better than one here; without an RNN that reads, "
+        "positions are needed, and are enough",
+        control="one thing from a stage to the next; data, 300 steps, rate and seeds are kept",
+        points=[point for stage in STAGES for point in seeded(SEEDS, stage=stage)] + [SHORT],
+        run=train_stage,
+        again=SHORT,
+    ),
+}

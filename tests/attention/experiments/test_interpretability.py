@@ -1,0 +1,43 @@
+"""Lesson 17's figures return what their captions say."""
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+
+from attention.experiments import interpretability as experiments
+from attention.interpretability import ActivationPatching, LeaveOneOut
+from attention.train import shipped
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    model, corpus = shipped.trained("numbers")
+    return model.double().requires_grad_(False), corpus
+
+
+@pytest.fixture(autouse=True)
+def no_figures_left():
+    yield
+    plt.close("all")
+
+
+def test_all_of_the_encoders_heads_can_be_removed():
+    assert experiments.pruned_heads() == 8
+
+
+def test_four_letters_need_thirty(numbers):
+    model, corpus = numbers
+    one = experiments.numbers(corpus, 231)
+    weights = experiments.first_map(model, corpus)
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(len(weights)).double())
+    lost = LeaveOneOut(model)(one.source, one.target)[0]
+    assert experiments.attention_and_losses(weights, lost) == 4
+
+
+def test_patched_words_are_numbers_where_they_are_in_the_corpus(numbers, capsys):
+    model, corpus = numbers
+    written = experiments.patch_words(ActivationPatching(model), corpus, 931, 139)
+    assert written == {
+        "nine": 131, "hundred": 931, "thirty": 931, "one": 939, "EOS": 931, "none": 931
+    }  # fmt: skip
+    assert "all that differ:   einhundertneununddreißig" in capsys.readouterr().out

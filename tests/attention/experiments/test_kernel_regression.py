@@ -1,0 +1,68 @@
+"""What lesson 01 draws: the river, the path of a training, and the numbers that are compared."""
+
+import pytest
+import torch
+
+from attention.experiments import kernel_regression as experiments
+from attention.kernel_regression import (
+    LearnedBandwidth,
+    kernel_regression,
+    leave_one_out_loss,
+    nadaraya_watson,
+    soft_lookup,
+)
+
+AT = experiments.Shelf(
+    [(0.9, 0.2), (0.8, 0.3), (0.6, 0.7), (0.1, 0.9)], [2.0, 4.0, 10.0, 18.0], (0.7, 0.6)
+)
+
+
+def test_the_river_is_read_forty_times_and_never_in_the_gap():
+    hours, level = experiments.river(3)
+    assert len(hours) == len(level) == 40
+    assert (hours.diff() > 0).all()
+    assert not ((hours > 3.7) & (hours < 4.7)).any()
+    errors = level - experiments.true_level(hours)
+    assert 0.2 < errors.std().item() < 0.4
+
+
+def test_the_shelf_returns_the_weight_of_the_nearest_book():
+    assert experiments.shelf(soft_lookup, AT, 0.001) == pytest.approx(1, abs=1e-3)
+    assert experiments.temperatures(soft_lookup, AT) == pytest.approx(0.25, abs=0.01)
+
+
+def test_training_goes_downhill_from_a_wide_start_and_stays_stuck_from_a_narrow_one():
+    examples = experiments.river(0)
+    path = experiments.train(LearnedBandwidth(1.5), leave_one_out_loss, *examples)
+    assert len(path) == experiments.STEPS
+    assert path[0][0] == pytest.approx(1.5)
+    assert path[-1][1] < path[0][1]
+    assert path[-1][0] == pytest.approx(0.154, abs=0.01)
+    narrow = experiments.train(LearnedBandwidth(0.01), leave_one_out_loss, *examples)
+    assert narrow[-1][0] < 0.05
+
+
+def test_errors_are_those_of_their_names():
+    xs, ys = experiments.river(1)
+    curves = experiments.errors(nadaraya_watson, leave_one_out_loss, xs, ys)
+    assert curves["on the examples"].argmin() < 10  # the narrowest repeat the noise
+    bandwidth = experiments.BANDWIDTHS[40]
+    assert curves["leave-one-out"][40] == leave_one_out_loss(xs, ys, bandwidth)
+    truth = experiments.true_level(experiments.HOURS)
+    expected = (nadaraya_watson(experiments.HOURS, xs, ys, bandwidth) - truth).square().mean()
+    torch.testing.assert_close(curves["from the true level"][40], expected)
+
+
+def test_figures_are_drawn_and_say_their_bandwidths(capsys):
+    left, right = experiments.fits(nadaraya_watson, 0.001, 100.0)
+    assert left.get_title(loc="left") == "bandwidth 0.001 h"
+    assert right.get_title(loc="left") == "bandwidth 100 h"
+    axes = experiments.kernels(kernel_regression)
+    titles = [[ax.get_title(loc="left") for ax in row] for row in axes]
+    assert titles[0] == [f"bandwidth {h} h" for h in ("0.15", "0.6", "1.5")]
+    assert titles[1:] == [[""] * 3] * 3
+    assert capsys.readouterr().out.count("total variation") == 3
+    experiments.kernel_weights(kernel_regression)
+    experiments.contexts(soft_lookup)
+    experiments.valley(LearnedBandwidth, leave_one_out_loss)
+    experiments.before_and_after(LearnedBandwidth, 0.23)

@@ -1,0 +1,58 @@
+"""The translator that grows from lesson to lesson, and the learner's pieces in it."""
+
+import pytest
+import torch
+
+from attention.experiments import translator_so_far
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import MultiHeadAttention
+from attention.provided.data.numbers import numbers
+from attention.scaled_dot_product_attention import scaled_dot_product_attention
+from attention.tokens_and_positions import sinusoidal_positions
+from attention.transformer_blocks import EncoderLayer
+
+BOTH = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinusoidal_positions}
+
+
+@pytest.mark.parametrize(
+    ("lesson", "pieces"),
+    [
+        ("05", {"scaled_dot_product_attention": scaled_dot_product_attention}),
+        ("06", {"scaled_dot_product_attention": masked_attention}),
+        ("07", {"MultiHeadAttention": MultiHeadAttention}),
+        ("08", BOTH),
+        ("09", {**BOTH, "EncoderLayer": EncoderLayer}),
+    ],
+)
+def test_the_library_s_pieces_give_the_recorded_losses(lesson, pieces, capsys):
+    translator_so_far.up_to(lesson, **pieces)
+    assert "the same as recorded" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_wrong_piece_gives_others(capsys):
+    def unscaled(q, k, v, mask):
+        return scaled_dot_product_attention(q * q.shape[-1] ** 0.5, k, v, mask)
+
+    translator_so_far.up_to("05", scaled_dot_product_attention=unscaled)
+    assert "not the same as recorded" in capsys.readouterr().out
+
+
+def test_each_lesson_adds_its_stages(capsys):
+    printed = []
+    for lesson in ("04", "05", "06", "07", "08", "09", "10"):
+        translator_so_far.up_to(lesson)
+        printed.append(capsys.readouterr().out.splitlines())
+    assert [len(lines) for lines in printed] == [4, 5, 6, 7, 9, 10, 11]
+
+
+@pytest.mark.parametrize("stage", translator_so_far.STAGES)
+def test_padding_changes_a_translation_only_where_it_is_not_hidden(stage):
+    torch.manual_seed(0)
+    pieces = {**BOTH, "EncoderLayer": EncoderLayer}
+    model = translator_so_far.build(stage, **pieces).eval()
+    short, long = numbers().test[0], max(numbers().test, key=lambda pair: len(pair[1]))
+    alone, beside = numbers().batch([short]), numbers().batch([short, long])
+    width = alone.target.shape[1]
+    one = model(alone.source, alone.lengths, alone.target)[0]
+    two = model(beside.source, beside.lengths, beside.target)[0, :width]
+    assert torch.allclose(one, two, atol=1e-5) == (stage != "06 no mask")
