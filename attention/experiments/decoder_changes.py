@@ -4,8 +4,8 @@
 of `MODERN` are. Its attention is PyTorch's fused kernel, so that a second of training counts what a
 change costs and not how plainly it was written.
 
-What is taken from the lesson itself is imported where it is used: the lesson's notebook imports this
-file, and its answers are hidden while it is graded.
+What is taken from the lesson itself is imported where it is used: the notebook imports this
+module, and while it is graded the answers are hidden.
 """
 
 import functools
@@ -151,7 +151,8 @@ class Layer(nn.Module):
         """(B, T, d_model) -> (B, T, d_model)."""
         if self.on.pre_norm:
             x = x + self.attention(self.norm_1(x))
-            return x + self.feed_forward(self.norm_2(x))
+            read = self.norm_2(x)
+            return x + self.feed_forward(read)
         x = self.norm_1(x + self.attention(x))
         result: Tensor = self.norm_2(x + self.feed_forward(x))
         return result

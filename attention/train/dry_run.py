@@ -5,6 +5,9 @@ moments are four float32 numbers for each parameter. Activations are the tensors
 pass of the largest batch keeps for the backward pass, found by asking autograd: lesson 12's formula
 counts the same bytes for a stack of encoder layers, but knows no decoder, dropout or loss. Times
 are those of real steps on real batches, of an evaluation and of a save into a temporary folder.
+
+On a GPU each measured batch is read twice: for tensors of a new shape PyTorch first prepares its
+kernels, which took ten times as long as the step itself on an H200.
 """
 
 import dataclasses
@@ -43,6 +46,7 @@ class Forecast:
     peak                bytes that the process, or the GPU's allocator, held at most; 0: unknown
     measured            seconds of each measured step
     step                seconds of a step of as many tokens as the mean
+    first               seconds more that a batch takes on a GPU when it is read for the first time
     save                seconds of an evaluation and a save, and how many there will be: saves
     seconds             of the whole training, without the translations at its end
     cpu_seconds         likewise, of this process on all its cores: what a busy machine leaves alone
@@ -57,6 +61,7 @@ class Forecast:
     peak: int
     measured: list[float]
     step: float
+    first: float
     save: float
     saves: int
     seconds: float
@@ -74,11 +79,15 @@ class Rehearsal(Trainer):
         activations = kept_bytes(
             lambda: self.step.fast_loss(*largest), list(self.model.parameters())
         )
-        measured, tokens, cpu = self._measure(largest)
+        measured, first, tokens, cpu = self._measure(largest)
         share = counted["tokens"] / tokens  # of a mean step in those that were measured
         step = sum(measured) * share
         saves = math.ceil(chosen.steps / chosen.every)
-        first, save = self._time_of_a_save(), self._time_of_a_save()  # the first imports what draws
+        earlier, save = (
+            self._time_of_a_save(),
+            self._time_of_a_save(),
+        )  # the first imports what draws
+        new = first * min(chosen.steps * chosen.accumulate, len(self.batches))
         return Forecast(
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
             batches=len(self.batches),
@@ -87,10 +96,11 @@ class Rehearsal(Trainer):
             peak=peak_memory(self.device),
             measured=measured,
             step=step,
+            first=first,
             save=save[0],
             saves=saves,
-            seconds=chosen.steps * step + first[0] + (saves - 1) * save[0],
-            cpu_seconds=chosen.steps * cpu * share + first[1] + (saves - 1) * save[1],
+            seconds=chosen.steps * step + new + earlier[0] + (saves - 1) * save[0],
+            cpu_seconds=chosen.steps * cpu * share + new + earlier[1] + (saves - 1) * save[1],
         )
 
     def _count(self) -> dict[str, float]:
@@ -112,23 +122,29 @@ class Rehearsal(Trainer):
     def _rows(self, batch: list[int]) -> list[Any]:
         return [self.corpus.ids["train"][index] for index in batch]
 
-    def _measure(self, largest: Batch) -> tuple[list[float], int, float]:
+    def _measure(self, largest: Batch) -> tuple[list[float], float, int, float]:
         """Take steps as the training will.
 
-        Returns the seconds of each that is measured, and their tokens and processor seconds in all.
+        Returns the seconds of each that is measured, what a batch takes more when it is new, and
+        the tokens and processor seconds of all that are measured.
         """
         self.step([largest] * self.settings.accumulate)
         self._take_a_step()
-        cpu, begin = time.process_time(), time.perf_counter()
+        begin = time.perf_counter()
         measured: list[float] = []
+        new: list[float] = []
+        tokens, cpu = 0, 0.0
         while len(measured) < STEPS[1]:
             if len(measured) >= STEPS[0] and self._is_late(begin):
                 break
-            start = time.perf_counter()
-            self._take_a_step()
-            measured.append(time.perf_counter() - start)
-        tokens = sum(int(row["tokens"]) for row in self.rows[-len(measured) :])
-        return measured, tokens, time.process_time() - cpu
+            if self.device.type != "cpu":
+                new.append(self._take_a_step()[0])
+                self.done -= 1  # the same batches once more
+            seconds, used = self._take_a_step()
+            measured.append(seconds)
+            tokens, cpu = tokens + int(self.rows[-1]["tokens"]), cpu + used
+        more = max(0.0, sum(new) - sum(measured)) / len(measured) if new else 0.0
+        return measured, more / self.settings.accumulate, tokens, cpu
 
     def _is_late(self, begin: float) -> bool:
         """Whether the first process has measured for long enough: a step needs all of them."""
@@ -137,9 +153,12 @@ class Rehearsal(Trainer):
             distributed.broadcast(late, 0)
         return bool(late)
 
-    def _take_a_step(self) -> None:
+    def _take_a_step(self) -> tuple[float, float]:
+        """Take a step; returns its seconds, by the clock and of the processor."""
+        start, cpu = time.perf_counter(), time.process_time()
         self.rows.append(self._advance())
         self._read_losses()  # waits for the device
+        return time.perf_counter() - start, time.process_time() - cpu
 
     def _time_of_a_save(self) -> tuple[float, float]:
         """Seconds, by the clock and of the processor, of an evaluation and a save."""
@@ -187,10 +206,13 @@ def show(found: Forecast, settings: Settings, corpus: Corpus, device: torch.devi
         "a step": f"{found.step:.3g} s, of {len(found.measured)} measured: {quickest:.3g} to "
         f"{slowest:.3g} s; {found.tokens / found.step:,.0f} tokens/s, "
         f"{found.flops / found.step:.3g} FLOP/s",
+        "a new batch": f"{found.first:.3g} s more, once for each",
         "a save": f"{found.save:.3g} s with its evaluation; {found.saves} of them",
         "time": f"{duration(found.seconds)}, {duration(found.cpu_seconds)} of it the processor's; "
         f"then {judged(settings, corpus)} to judge it",
     }
+    if found.first == 0:
+        del lines["a new batch"]
     for name, value in lines.items():
         print(f"{name:>12}  {value}")
 

@@ -6,7 +6,10 @@ import re
 
 LADDER = re.compile(r"^  (\S.*?) +([\d,]+) +([\d.]+) +([\d,]+) +([\d.]+)%$", re.MULTILINE)
 PEAK = re.compile(r"^matrix product in (\w+): ([\d.]+) TFLOP/s$", re.MULTILINE)
-SPEED = re.compile(r"^  (\S.*?) +[\d,]+ +[\d.,]+ +[\d.,]+ +([\d.]+ \(.*?\)) +([\d,]+) +([\d.]+)$")
+SPEED = re.compile(r"^  (\S.*?) +([\d,]+) +[\d.,]+ +[\d.,]+ +([\d.]+ \(.*?\)) +([\d,]+) +([\d.]+)$")
+RACE = re.compile(
+    r"(\w+), (\w+): (?:.*; ([\d,]+) tokens a step|\d+ tokens of each text, (\d+) side)"
+)
 SEARCH = re.compile(
     r"^(\S.*?) +([\d.]+) s +([\d.]+) s of processor +(\d+) tokens/s(?: +\((.*)\))?$", re.MULTILINE
 )
@@ -15,13 +18,19 @@ SEARCH = re.compile(
 def dry_run(text):
     """What a dry run foresees: seconds of a step and of a save, and how many steps it took.
 
-    Returns {"step", "measured", "save"}, or None if the text does not say it.
+    Returns {"step", "measured", "save", "new"}, or None if the text does not say it; "new" are the
+    seconds that all batches of an epoch take more when they are read for the first time.
     """
     step = re.search(r"^ +a step  (\S+) s, of (\d+) measured", text, re.MULTILINE)
     save = re.search(r"^ +a save  (\S+) s with its evaluation", text, re.MULTILINE)
     if step is None or save is None:
         return None
-    return {"step": float(step[1]), "measured": int(step[2]), "save": float(save[1])}
+    found = {"step": float(step[1]), "measured": int(step[2]), "save": float(save[1]), "new": 0.0}
+    batches = re.search(r"epochs of ([\d ]+) batches$", text, re.MULTILINE)
+    more = re.search(r"^ +a new batch  (\S+) s more", text, re.MULTILINE)
+    if batches and more:
+        found["new"] = float(more[1]) * int(batches[1].replace(" ", ""))
+    return found
 
 
 def training(folder):
@@ -46,21 +55,24 @@ def head(text):
     return f"{found[1]}, {found[2]}" if found else ""
 
 
-def peers(text):
-    """The contestants of the training race, in its order.
+def peers(text, race="training"):
+    """The contestants of a race in steps, "training" or "modern", or of "writing", in its order.
 
-    Returns dicts of str: size, tokens (of a step), library, gap, time, mib, memory, parameters.
+    Returns dicts of str: size, units (tokens of a step, or texts side by side), library, gap, rate
+    (tokens/s), time, mib, memory, parameters.
     """
-    rows, size, tokens, gaps = [], None, None, {}
+    rows, size, units, gaps = [], None, None, {}
     for line in text.splitlines():
-        if found := re.match(r"training, (\w+): .*; ([\d,]+) tokens a step", line):
-            size, tokens, gaps = found[1], found[2], {}
+        if found := RACE.match(line):
+            size, units, gaps = found[2], found[3] or found[4], {}
+            size = size if found[1] == race else None
         elif found := re.match(r"  (\S.*): largest difference (\S+?),?( |$)", line):
             gaps[found[1]] = found[2]
         elif size and (found := SPEED.match(line)):
-            name, time, mib, memory = found.groups()
-            rows.append({"size": size, "tokens": tokens, "library": name, "gap": gaps.get(name)})
-            rows[-1] |= {"time": time, "mib": mib, "memory": memory, "parameters": ""}
+            name, rate, time, mib, memory = found.groups()
+            rows.append({"size": size, "units": units, "library": name, "gap": gaps.get(name)})
+            rows[-1] |= {"rate": rate, "time": time, "mib": mib, "memory": memory}
+            rows[-1]["parameters"] = ""
         elif found := re.match(r"  (\S.*): ([\d,]+) parameters", line):
             for row in rows:
                 if (row["size"], row["library"]) == (size, found[1]):

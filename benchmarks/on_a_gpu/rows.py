@@ -14,6 +14,7 @@ TRAINING = (
 )
 LADDER = "rung|tokens/s|ratio|MiB|MFU"
 PEERS = "size|library|parameters|largest difference of a logit|time|MiB|memory"
+WRITING = "size|texts side by side|library|tokens/s|time"
 DECODING = "search|time|processor time|tokens/s"
 WIDTH = 100
 SECTION = "## On a GPU"
@@ -113,10 +114,10 @@ def of_ladder(plan):
     return [*table(LADDER, rows), *prose(about)]
 
 
-def of_peers(plan):
-    """The lines on the other libraries."""
+def of_peers(plan, step="peers", race="training", sides="both sides"):
+    """The lines on the other libraries' training steps."""
     rows, size = [], None
-    found = readings.peers(plan.results.text("peers"))
+    found = readings.peers(plan.results.text(step), race)
     for one in found:
         rows.append(
             [
@@ -132,13 +133,23 @@ def of_peers(plan):
         size = one["size"]
     if not rows:
         return []
-    tokens = {one["size"]: spaced(one["tokens"]) for one in found}
+    tokens = {one["size"]: spaced(one["units"]) for one in found}
     steps = ", ".join(f"{name} {number}" for name, number in tokens.items())
     if plan.device == "cuda":
         how = "Time is that of the clock, memory the peak of PyTorch's allocator"
     else:
         how = "Time is processor time, memory the peak of the process"
-    return [*table(PEERS, rows), *prose(f"{how}.", f"Tokens of a step, both sides: {steps}.")]
+    return [*table(PEERS, rows), *prose(f"{how}.", f"Tokens of a step, {sides}: {steps}.")]
+
+
+def of_modern(plan):
+    """The lines on lesson 20's decoder: training steps, then writing."""
+    found = readings.peers(plan.results.text("modern"), "writing")
+    rows = [
+        [one["size"], one["units"], named(one["library"]), spaced(one["rate"]), one["time"]]
+        for one in found
+    ]
+    return [*of_peers(plan, "modern", "modern", "all predicted"), *table(WRITING, rows)]
 
 
 def of_decoding(plan):
@@ -168,6 +179,8 @@ def named(library):
     """A library as docs/training.md calls it, with its version."""
     if library == "course":
         return "this course"
+    if library.startswith("transformers, "):
+        return library.replace(",", f" {machine.version('transformers')},", 1)
     package = {"MarianMT": "transformers"}.get(library, library)
     known = machine.version(package) if package in machine.PEERS else None
     if library == "MarianMT":
@@ -179,6 +192,7 @@ PARTS = {
     "Multi30k, English to German": (("corpus", "training"), of_training),
     "The speed ladder": (("ladder",), of_ladder),
     "Beside other libraries": (("peers",), of_peers),
+    "Lesson 20's decoder": (("modern",), of_modern),
     "Decoding": (("decoding",), of_decoding),
 }
 

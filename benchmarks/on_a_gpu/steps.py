@@ -125,7 +125,7 @@ def affordable(found, started, seconds, most, every=EVERY):
     seconds  of the training command, the translations at its end included
     most     steps
     """
-    free = MARGIN * seconds - started - min(JUDGING * seconds, LONGEST_JUDGING)
+    free = MARGIN * seconds - started - found["new"] - min(JUDGING * seconds, LONGEST_JUDGING)
     steps = max(0, min(most, int(free / (found["step"] + found["save"] / every))))
     return steps if steps == most or steps < every else steps // every * every
 
@@ -145,7 +145,8 @@ def training(plan, seconds):
     found, tried = readings.dry_run(plan.results.text("probe")), plan.results.of("probe")
     if found is None or tried is None:
         raise StepFailed("training was not begun: the dry run did not say how long a step takes")
-    started = max(0, tried.seconds - found["measured"] * found["step"] - 2 * found["save"])
+    taken = found["measured"] * (found["step"] * (2 if found["new"] else 1))
+    started = max(0, tried.seconds - taken - 2 * found["save"])
     steps = affordable(found, started, seconds, aim(plan), saved_every(plan))
     if steps == 0:
         raise StepFailed(
@@ -175,6 +176,13 @@ def peers(plan, seconds):
     return [python("benchmarks.peers", "training", *words)], {}
 
 
+def modern(plan, seconds):
+    """Race the other libraries' training steps with lesson 20's decoder, and let all write."""
+    words = ["--sizes", *(["mini"] if plan.small else ["tiny", "small", "base"])]
+    words += ["--rounds", 1 if plan.small else 3, "--device", plan.device]
+    return [python("benchmarks.peers", "modern", *words)], {}
+
+
 def decoding(plan, seconds):
     """Time greedy and beam search, with and without a cache."""
     words = ["--sentences", "10", "--beam", "2"] if plan.small else []
@@ -187,5 +195,6 @@ STEPS = [
     Step("training", 0.40, training),
     Step("ladder", 0.22, ladder),
     Step("peers", 0.16, peers),
+    Step("modern", 0.14, modern),
     Step("decoding", 0.07, decoding),
 ]

@@ -97,7 +97,7 @@ def race_modern(options):
     libraries, writers = present(modern.CONTESTANTS), present(writing.CONTESTANTS)
     contestants = training.in_types(libraries, options.dtype, modern.make)
     for name in options.sizes:
-        size, batches = modern.SIZES[name], modern.make_batches(name)
+        size, batches = modern.SIZES[name], modern.make_batches(name, options.device)
         sizes = ", ".join(f"{key}={value}" for key, value in size.items())
         tokens = batches[0][0].numel()
         print(f"\nmodern, {name}: {sizes}; {tokens:,} tokens a step, {len(batches)} steps a turn")

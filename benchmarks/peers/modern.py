@@ -34,13 +34,14 @@ SIZES = {  # hidden units: two thirds of 4 · d_model, rounded up to a multiple 
 VOCABULARY = {"mini": 40, "tiny": 9_700, "small": 10_000, "base": 37_000}
 SIZES = {name: {"vocab_size": VOCABULARY[name], **size} for name, size in SIZES.items()}
 BATCHES = {"mini": (2, 8, 2), "tiny": (8, 256, 1), "small": (4, 256, 1), "base": (2, 256, 1)}
-# texts in a batch, tokens of a text, and batches of a turn
+# texts in a batch, tokens of a text, and batches of a turn; likewise, to fill a GPU
+ON_CUDA = BATCHES | {"tiny": (32, 256, 8), "small": (32, 256, 8), "base": (32, 256, 4)}
 
 
-def make_batches(name):
+def make_batches(name, device="cpu"):
     """Batches (read, target) of random ids, (B, T) each, of a size by its name."""
     draw = torch.Generator().manual_seed(0)
-    texts, T, count = BATCHES[name]
+    texts, T, count = (ON_CUDA if device == "cuda" else BATCHES)[name]
     ids = torch.randint(3, VOCABULARY[name], (count, texts, T + 1), generator=draw)
     return [(some[:, :-1].contiguous(), some[:, 1:].contiguous()) for some in ids]
 

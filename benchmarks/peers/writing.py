@@ -33,8 +33,8 @@ def make(name, size, texts, length=LENGTH, device="cpu"):
     """Write on behind all prompts as one unit of work; returns the new ids as lists."""
     ids, model = prompts(size, texts, device), modern.course(size).eval()
     modern.draw(model)
-    model.to(device)
     if name != "transformers, generate":
+        model.to(device)
         writer = CachedDecoder(model) if name == "course" else model
         return lambda: generate_with_cache(writer, ids, best_word, length).tolist()
     llama = modern.Llama(**size)

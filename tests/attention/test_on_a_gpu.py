@@ -308,8 +308,21 @@ def test_the_script_says_so_if_nothing_can_be_installed(tmp_path):
     ],
 )
 def test_as_many_steps_as_fit(step, save, seconds, steps_wanted):
-    found = {"step": step, "save": save, "measured": 50}
+    found = {"step": step, "save": save, "measured": 50, "new": 0.0}
     assert steps.affordable(found, 10.0, seconds, 8000) == steps_wanted
+
+
+def test_what_new_batches_cost_is_not_there_for_steps():
+    found = {"step": 0.05, "save": 1.0, "measured": 50, "new": 25.0}
+    assert steps.affordable(found, 10.0, 300, 8000) == 3500  # (270 - 10 - 25 - 45) / 0.054 = 3 518
+
+
+def test_what_new_batches_cost_is_read_from_the_dry_run():
+    said = "  steps  8 000: 6.9 epochs of 1 158 batches\n  a step  0.03 s, of 50 measured: 0.03 to"
+    said += " 0.05 s\n  a new batch  0.5 s more, once for each\n  a save  0.7 s with its evaluation"
+    assert readings.dry_run(said) == {"step": 0.03, "measured": 50, "save": 0.7, "new": 579.0}
+    without = said.replace("a new batch", "")
+    assert readings.dry_run(without)["new"] == 0
 
 
 def test_with_all_steps_the_command_is_that_of_the_page(tmp_path):
@@ -366,13 +379,37 @@ def test_the_table_of_the_peers_is_read(tmp_path, capsys, monkeypatch):
     assert table[5][:2] == ["small", "this course"] and len(table) == 8
 
 
+def test_the_tables_of_the_modern_decoder_are_read(tmp_path, capsys, monkeypatch):
+    steps_of = [Result("course", [1.0], [2.0], 100.0, (1980032, [])),
+                Result("transformers, Llama", [1.5], [3.0], 150.0, (1980032, []))]  # fmt: skip
+    texts = [[[5, 6]], [[5, 6]]]
+    writers = [Result("course", [1.0], [2.0], 9.0, texts[0]),
+               Result("transformers, generate", [1.5], [3.0], 9.0, texts[1])]  # fmt: skip
+    monkeypatch.setattr(peers, "present", lambda all: [all[0], all[2]])
+    raced = lambda _, settings, *rest, **options: writers if "texts" in settings else steps_of  # noqa: E731
+    monkeypatch.setattr(peers, "race", raced)
+    gaps = {"transformers, Llama": 3e-6}
+    monkeypatch.setattr(peers, "differences", lambda *arguments: gaps)
+    assert peers.main(["modern", "--sizes", "tiny", "--rounds", "1"]) == 0
+    plan = Plan("cpu", True, None, tmp_path)
+    plan.results.log("modern").write_text(capsys.readouterr().out, encoding="utf-8")
+    steps_table, writing = tables("\n".join(rows.of_modern(plan)))
+    assert steps_table[2] == ["tiny", "this course", "1 980 032", "", "1.00", "100", "1.00"]
+    assert steps_table[3][1].endswith(", Llama") and steps_table[3][3:5] == [
+        "3e-6", "1.50 (1.50–1.50)"
+    ]  # fmt: skip
+    assert [row[1] for row in writing[2:]] == ["1", "1", "8", "8"]
+    assert writing[3][2].endswith(", generate") and writing[3][4] == "1.50 (1.50–1.50)"
+
+
 def test_the_command_of_each_step_is_understood():
     plan = Plan("cpu", False, None, Path("out"))
-    for name in ("ladder", "peers", "decoding"):
+    for name in ("ladder", "peers", "modern", "decoding"):
         (step,) = [one for one in steps.STEPS if one.name == name]
         ((words,), _) = step.commands(plan, 100.0)
         assert words[:2] == [sys.executable, "-m"]
-        done = {"ladder": "benchmarks.training", "peers": "benchmarks.peers"}
+        done = {"ladder": "benchmarks.training"}
+        done |= dict.fromkeys(("peers", "modern"), "benchmarks.peers")
         assert words[2] == done.get(name, "benchmarks.decoding")
     (fetched,), _ = steps.fetch(Plan("cuda", False, Path("/a b"), Path("out")), 1.0)
     assert fetched[2:] == ["autograder", "data", "fetch", "multi30k", "--mirror", "file:///a%20b"]

@@ -196,6 +196,25 @@ def test_the_shares_of_several_gpus_add_up(pairs, tmp_path, device, monkeypatch,
     assert made.step.loss(batch[0], batch[1] * 0).item() == 0  # as a batch of PAD alone
 
 
+def test_a_dry_run_tells_a_new_batch_from_one_that_was_read_before(pairs, device, monkeypatch):
+    read = []
+
+    def take(self):
+        """As a GPU does: what it has read before takes 0.25 s, anything new 1 s more."""
+        self.rows.append(self._advance())
+        read.append(self.done)
+        return 0.25 + (read.count(self.done) == 1), 0.5
+
+    monkeypatch.setattr(dry_run.Rehearsal, "_take_a_step", take)
+    monkeypatch.setattr(dry_run.Rehearsal, "_time_of_a_save", lambda _: (2.0, 0.0))
+    monkeypatch.setattr(dry_run, "STEPS", (2, 2))
+    found = dry_run.rehearse(TINY, pairs, device)
+    assert read == [1, 2, 2, 3, 3] and found.measured == [0.25, 0.25]
+    assert found.first == 0.5  # of each of two batches in a step
+    new = min(TINY.steps * TINY.accumulate, found.batches) * found.first
+    assert found.seconds == pytest.approx(TINY.steps * found.step + new + 2 * 2.0)
+
+
 def test_a_dry_run_measures_there(pairs, device, monkeypatch):
     monkeypatch.setattr(dry_run, "STEPS", (1, 2))
     found = dry_run.rehearse(TINY, pairs, device)
