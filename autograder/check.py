@@ -98,7 +98,8 @@ def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
         warnings.simplefilter("ignore")
         failure = run_check(item, asked, _seed(item), care_share=care_share())
     if failure is not None and failure.cost < 1:
-        failure.points = _points(item)
+        points = _points(item)
+        failure.points = failure.points if points is None else points
     if printed.getvalue():
         print(printed.getvalue().rstrip("\n"))
     if printed.dropped:

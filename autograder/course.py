@@ -15,7 +15,8 @@ from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
 
-from autograder import cell_metadata, validation
+from autograder import CourseError, cell_metadata, validation
+from autograder.term import class_notebooks, course_file
 
 # The grading reads this configuration, so what nbgrader is to call of it is named, not imported.
 GRADING = "autograder.grading"
@@ -70,14 +71,22 @@ GENERATE = [
 
 
 def configure(c: Config, root: Path | str) -> Config:
-    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``."""
+    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``.
+
+    Raises SystemExit where class/course.toml is not understood: of any other error nbgrader would
+    only tell, and grade without this configuration.
+    """
     _find_alembic()
+    try:
+        late, source = course_file.read(root).late, class_notebooks.source_folder(root)
+    except CourseError as error:
+        raise SystemExit(str(error)) from None
     # The answers to open questions stand in solutions/ only.
     c.TagRemovePreprocessor.enabled = True
     c.TagRemovePreprocessor.remove_cell_tags = {cell_metadata.ANSWER}
     c.CourseDirectory.course_id = "attention"
     c.CourseDirectory.root = str(root)
-    c.CourseDirectory.source_directory = "solutions"
+    c.CourseDirectory.source_directory = source
     c.CourseDirectory.release_directory = "lessons"
     c.CourseDirectory.submitted_directory = "class/submitted"
     c.CourseDirectory.autograded_directory = "class/autograded"
@@ -98,6 +107,8 @@ def configure(c: Config, root: Path | str) -> Config:
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
     c.ExportApp.plugin_class = f"{GRADING}.classroom.formula_escaping.HarmlessCsv"
+    if late is not None:
+        c.AssignLatePenalties.plugin_class = f"{GRADING}.classroom.late_rule.LateRule"
     validation.configure(c)
     _grade_in_sandbox(c)
     _hold_students_html(c)

@@ -17,7 +17,6 @@ from autograder.checking.toolbox.failure import (
     Notes,
     care,
     careless,
-    count,
     noting,
     share_in_words,
 )
@@ -138,7 +137,7 @@ def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:
         besides = f"\n{part if care_share else 'this costs nothing'}: {forgotten[0].what}"
     failure.lost = tuple(lost)
     named = ", ".join(f"{name} ({worth:g})" for name, worth in lost.items())
-    failure.costs = f"{failure.cost * points:g} of {count(points)}: {named}{besides}"
+    failure.points, failure.costs = points, f"{named}{besides}"
     return failure
 
 

@@ -21,6 +21,8 @@ COMMANDS = {  # what each says of itself in the list of all
     "collect": "collect the pieces that you have built, to train with them",
     "book": "build the course as a web page",
     "glass": "write a page in which a shipped model runs and shows what it computes",
+    "init": "write class/course.toml, in which a class chooses what it has",
+    "plan": "show the term of a class as a table",
     "release": "make what students get: lessons, the library before them, no solution",
     "roster": "put the students of a class into the gradebook, from CSV",
     "due": "set or show when lessons are due",

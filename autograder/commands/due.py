@@ -8,14 +8,14 @@ from nbgrader.api import Gradebook
 from autograder import CourseError, lessons
 from autograder.collecting.dates import read_time, shown
 from autograder.commands import add_shared
-from autograder.grading.classroom.deadline_extensions import grant, spans, who_handed_in
+from autograder.grading.classroom.deadline_extensions import from_file, grant, spans, who_handed_in
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book, opened
 
 DESCRIPTION = (
     "Set the due date of a lesson in nbgrader's gradebook, from which nbgrader and this course say "
     "what is late; without a time, show it, and without a lesson, show all. With --student, set a "
-    "later one for that student alone. A penalty for late work is chosen in nbgrader_config.py. "
+    "later one for that student alone. Dates that stand in class/course.toml are changed there. "
     "Work that is graded already gets it with --regrade."
 )
 
@@ -45,7 +45,14 @@ def run(options: argparse.Namespace) -> int:
     if options.student:
         with Book(course) as registering:
             registering.register(chosen[0])
+    named = course.choices.lessons[chosen[0]].due if options.time and not options.student else None
+    if named is not None:
+        raise CourseError(
+            f"{course.choices.path} says when {chosen[0]} is due, "
+            f"{course.choices.shown(named)}: change it there"
+        )
     with opened(course) as book:
+        from_file(book, course.choices, chosen)
         if options.student:
             grant(book, chosen[0], options.student, due)
         elif options.time:

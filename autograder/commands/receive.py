@@ -15,6 +15,7 @@ from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import opened
 from autograder.grading.notebook.result import clean
 from autograder.grading.notebook.submission import place
+from autograder.term import groups
 
 DESCRIPTION = (
     "Put the notebooks in a folder or zip into class/submitted/STUDENT/LESSON/: what Canvas and "
@@ -50,11 +51,14 @@ def run(options: argparse.Namespace) -> int:
     roster = Roster(known if any(one.details() for one in known) else ())
     how = How(options.lesson, at, options.pattern, options.dry_run)
     done = receive(course, options.source, roster, dates, how)
+    told = [] if options.dry_run else groups.share(course.choices, course.handed_in)
     if options.dry_run:
         print("Nothing is changed: this is what would be done.")
     _counts(done, roster)
     _times(done, dates, bool(at))
     _attempts(done)
+    for sentence in told:
+        print(sentence)
     _missing(course, done, roster, options)
     for line in _grouped(done):
         print(f"not taken: {line}", file=sys.stderr)

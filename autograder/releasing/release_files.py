@@ -22,6 +22,8 @@ from autograder.releasing.shown_mistakes import shown_mistakes
 from autograder.releasing.solution_leaks import all_lessons
 from autograder.sandbox import visible_files
 from autograder.settings import CARE_SHARE, care_share
+from autograder.term import class_notebooks, course_file
+from autograder.term.course_file import LessonChoice
 
 PAGES = Path(__file__).parent / "pages"
 ALWAYS = ("LICENSE", "LICENSE-TEXT", "constraints.txt")
@@ -66,13 +68,29 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
 
 def _of_lesson(lesson: Lesson) -> dict[str, bytes]:
     """The notebook, twice, the stored mistakes that it shows, and what answers reply."""
-    content = lessons.notebook(ROOT, "lessons", lesson.slug).read_bytes()
+    content = _notebook(lesson)
     return {
         f"lessons/{lesson.slug}/{lesson.slug}.ipynb": content,
         f"{RELEASED}/{lesson.slug}/{lesson.slug}.ipynb": content,
         f"autograder/mistakes/{lesson.name}.py": shown_mistakes(lesson).encode(),
         f"autograder/recorded/{lesson.name}.zip": kept_recordings(lesson.name),
     }
+
+
+def _notebook(lesson: Lesson) -> bytes:
+    """The notebook as the class has it: class/course.toml may name other points, or fewer parts."""
+    choice, path = _choice(lesson), lessons.notebook(ROOT, "lessons", lesson.slug)
+    if not choice.changes:
+        return path.read_bytes()
+    made = class_notebooks.adapted(nbformat.read(path, 4), choice)
+    return f"{nbformat.writes(made)}\n".encode()
+
+
+def _choice(lesson: Lesson) -> LessonChoice:
+    choices = course_file.read(ROOT)
+    if lesson.slug not in choices.lessons:
+        raise ReleaseError(f"{choices.path} leaves {lesson.slug} out: take it in to hand it out")
+    return choices.lessons[lesson.slug]
 
 
 def _modules(known: list[Lesson], hidden: set[Path]) -> set[Path]:

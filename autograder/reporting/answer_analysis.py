@@ -14,6 +14,7 @@ from autograder.grading.notebook import records
 from autograder.reporting import similarity, student_answers, unexplained
 from autograder.reporting.similarity import Alike, Given
 from autograder.reporting.unexplained import Cluster
+from autograder.term import groups
 
 
 @dataclass
@@ -27,8 +28,10 @@ class Insight:
 
 def insights(course: Course, results: Iterable[dict[str, Any]]) -> dict[str, Insight]:
     """The Insight into each lesson of ``results`` (see ``results_table``)."""
-    found = {}
-    for lesson, rows in by_lesson(results).items():
+    found, copies = {}, {*groups.copies(course.choices)}
+    for lesson, all_rows in by_lesson(results).items():
+        # A group's work is one work.
+        rows = [row for row in all_rows if (lesson, row["student"]) not in copies]
         texts = student_answers.texts(course, rows)
         clusters = unexplained.clusters(rows, texts, unexplained.hints(lesson))
         alike = similarity.alike(rows, texts, given(lesson, course))

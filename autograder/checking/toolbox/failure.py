@@ -20,7 +20,8 @@ class CheckFailed(AssertionError):
     ``exercise``, ``likely``, ``seed``, ``cost`` and ``costs`` are filled in by the runner. ``cost``
     is what it takes, from 0 to 1 of the exercise's points: 1 where the answer is wrong, the share
     of the stages that fail, or the care share where it is right but for something that good code
-    does besides; ``costs`` says so in words. ``points`` are the exercise's, where they are known.
+    does besides; ``costs`` names the stages that are lost. ``points`` are those of the exercise,
+    where they are known.
     """
 
     is_stub = False  # whether nothing was written yet
@@ -55,7 +56,7 @@ class CheckFailed(AssertionError):
             "also": textwrap.fill(self.also, LIKELY_WIDTH),
             "likely": textwrap.fill(self.likely, LIKELY_WIDTH),
             "seed": "" if self.seed is None else str(self.seed),
-            "costs": self.costs or (self._share() if self.is_careless else ""),
+            "costs": self._costs(),
         }
         lines = [
             f"  {label:<10}" + str(text).replace("\n", "\n" + " " * 12)
@@ -64,7 +65,12 @@ class CheckFailed(AssertionError):
         ]
         return "\n".join([head, *lines])
 
-    def _share(self) -> str:
+    def _costs(self) -> str:
+        """How many points it takes, where it takes some and not all."""
+        if self.costs and self.points is not None:
+            return f"{round(self.cost * self.points, 4):g} of {count(self.points)}: {self.costs}"
+        if not self.is_careless:
+            return ""
         of = "the points" if self.points is None else count(self.points)
         return f"{share_in_words(self.cost)} of {of}" if self.cost else "nothing"
 

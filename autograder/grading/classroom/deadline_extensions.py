@@ -1,11 +1,11 @@
-"""More time for single students, where nbgrader keeps it: with their submission.
+"""When lessons are due by class/course.toml, and more time for single students.
 
-Until a student hands in, the gradebook holds an empty submission for the sake of its extension. It
-is nobody's work: what reads scores leaves it out.
+Both stand where nbgrader keeps them. Until a student hands in, the gradebook holds an empty
+submission for the sake of its extension. It is nobody's work: what reads scores leaves it out.
 """
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from nbgrader.api import (
@@ -21,6 +21,7 @@ from sqlalchemy import ColumnElement, and_, or_, select
 
 from autograder import CourseError
 from autograder.grading.classroom.unexpected_names import nearest
+from autograder.term.course_file import Choices
 
 
 def handed_in() -> ColumnElement[bool]:
@@ -51,6 +52,18 @@ def who_handed_in(book: Gradebook, lesson: str | None = None) -> set[str]:
         rows = rows.join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
         rows = rows.filter(Assignment.name == lesson)
     return {student for (student,) in rows}
+
+
+def from_file(book: Gradebook, choices: Choices, slugs: Iterable[str]) -> None:
+    """Set the due dates that class/course.toml names for some lessons."""
+    for slug in slugs:
+        choice = choices.lessons.get(slug)
+        if choice is None or choice.due is None:
+            continue
+        with contextlib.suppress(MissingEntry):
+            if book.find_assignment(slug).duedate == choice.due:
+                continue
+        book.update_or_create_assignment(slug, duedate=choice.due)
 
 
 def grant(book: Gradebook, lesson: str, students: Collection[str], due: datetime | None) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from nbgrader.coursedir import CourseDirectory
@@ -16,6 +17,8 @@ from autograder.grading.notebook.filenames import not_an_id
 from autograder.grading.notebook.lesson_by_content import Contents
 from autograder.grading.notebook.result import Result
 from autograder.grading.notebook.submission import Submission, read
+from autograder.term import course_file
+from autograder.term.course_file import Choices
 
 CONFIG = "nbgrader_config.py"
 
@@ -45,11 +48,19 @@ class Course:
         if folders is not None:
             root = folders.root
         self.root = Path(root or (Path.cwd() if Path(CONFIG).is_file() else ROOT)).resolve()
-        self.config = _config(self.root) if config is None else config
+        try:
+            self.config = _config(self.root) if config is None else config
+        except SystemExit as error:  # so nbgrader's programs end: see autograder/course.py
+            raise CourseError(str(error)) from None
         if db_url:
             self.config.CourseDirectory.db_url = db_url
         self._folders = folders or CourseDirectory(config=self.config)
         self.db_url, self.id = self._folders.db_url, self._folders.course_id
+
+    @cached_property
+    def choices(self) -> Choices:
+        """What the class has of the course."""
+        return course_file.read(self.root)
 
     @property
     def secrets(self) -> tuple[str, ...]:

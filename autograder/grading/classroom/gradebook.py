@@ -30,7 +30,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder import CourseError, cell_metadata
-from autograder.grading.classroom.deadline_extensions import handed_in
+from autograder.grading.classroom.deadline_extensions import from_file, handed_in
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.temporary import Temporary
@@ -133,6 +133,7 @@ class Book:
                 ) from error
             self._book.db.expire_all()
         with _usable(self._course):
+            from_file(self._book, self._course.choices, [lesson])
             notebook = self._book.find_notebook(lesson, lesson)
             graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
             self._names |= {cell.id: cell.name for cell in graded}

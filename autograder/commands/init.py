@@ -1,0 +1,48 @@
+"""``autograder init``: write class/course.toml, in which a class chooses what it has."""
+
+import argparse
+from datetime import date
+
+from autograder import CourseError
+from autograder.commands import add_shared
+from autograder.grading.classroom.folders import Course
+from autograder.term import course_file, ready
+
+DESCRIPTION = (
+    "Write class/course.toml, with comments: the file in which a class chooses its lessons and "
+    "exercises, their points, dates, the late rule, sections and groups. A ready plan fills in "
+    "lessons, and --start their dates. A file that is there stays as it is."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--plan", metavar="NAME", help=f"begin with a ready plan: {', '.join(ready.names())}")
+    add("--start", metavar="DAY", help="when the first week begins, as 2026-10-05; needs --plan")
+    add("--timezone", metavar="ZONE", help="of all dates, as Europe/Berlin")
+    add_shared(parser, "--course")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write; exit status 0."""
+    path = Course(options.course).root / course_file.NAME
+    start = _day(options.start) if options.start else None
+    if start and not options.plan:
+        raise CourseError("--start fills in the dates of a ready plan: name one with --plan")
+    text = ready.text(options.plan, start, options.timezone)
+    course_file.parse(path, text, course_file.CARE_SHARE, course_file.there(path.parents[1]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise CourseError(f"{path} is there: change it, or move it away first") from None
+    print(f"{path}: read it, change it, then see the term with: autograder plan")
+    return 0
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise CourseError(f"--start {text!r} is no day: write it as 2026-10-05") from None

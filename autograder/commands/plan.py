@@ -1,0 +1,37 @@
+"""``autograder plan``: the term of a class as a table."""
+
+import argparse
+
+from autograder import lessons
+from autograder.commands import add_shared
+from autograder.grading.classroom.folders import Course
+from autograder.term import course_file, plan, ready
+from autograder.term.course_file import CARE_SHARE
+
+DESCRIPTION = (
+    "Show the term that class/course.toml describes: when which lessons are due, how long they "
+    "take, what they earn, and what students must have had before. With the name of a ready plan, "
+    f"show that one: {', '.join(ready.names())}."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="PLAN", help="a ready plan")
+    add_shared(parser, "--course")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table; exit status 0."""
+    course = Course(options.course)
+    choices, weeks = course.choices, dict[str, str]()
+    if options.name:
+        slugs, text = course_file.there(course.root), ready.text(options.name)
+        choices = course_file.parse(choices.path, text, CARE_SHARE, slugs)
+        weeks = {
+            slug: f"week {number}"
+            for number, week in enumerate(ready.find(options.name).weeks, start=1)
+            for slug in lessons.choose(week, slugs)
+        }
+    for line in plan.lines(choices, plan.rows(choices, course.root), weeks):
+        print(line)
+    return 0

@@ -1,0 +1,116 @@
+"""One hand-in for several: the work of a group's member stands in the folders of the others, too.
+
+So every step of the grading, nbgrader's among them, gives each of them points and feedback.
+class/shared.json says which notebooks are such copies: whatever else lies in a student's folder is
+their own work, and stays.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from attention.provided.files import write_aside
+from autograder import CourseError
+from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook.submission import MAX_BYTES, is_linked, place, read_bytes
+from autograder.term.course_file import Choices
+
+RECORD = "shared.json"
+Shared = dict[str, dict[str, dict[str, str]]]  # lesson → student → whose it is, and its digest
+
+
+def share(choices: Choices, submitted: Path) -> list[str]:
+    """Copy what members of groups handed in to the others; returns what is to be told.
+
+    submitted  the folder that holds one for each student
+
+    The latest work of a group counts for those who handed in nothing. Who handed in their own is
+    graded by it.
+    """
+    before, found, told = _read(choices), Shared(), list[str]()
+    for slug, choice in choices.lessons.items():
+        for name, members in () if choice.alone else choices.groups.items():
+            own = {
+                who: content
+                for who in members
+                if (content := _work(submitted / who / slug, slug)) is not None
+                and _digest(content) != before.get(slug, {}).get(who, {}).get("digest")
+            }
+            if not own:
+                continue
+            source = max(own, key=lambda who: _time(submitted / who / slug))
+            others = [who for who in members if who not in own]
+            for who in others:
+                _copy(submitted / source / slug, submitted / who / slug, slug, own[source])
+                entry = {"from": source, "digest": _digest(own[source])}
+                found.setdefault(slug, {})[who] = entry
+            if len({*map(_digest, own.values())}) > 1:
+                told.append(_several(slug, name, sorted(own), source, others))
+    _take_back(submitted, before, found)
+    if found != before:
+        write_aside(choices.path.parent / RECORD, json.dumps(found, indent=1).encode())
+    return told
+
+
+def copies(choices: Choices) -> Iterator[tuple[str, str]]:
+    """(lesson, student) of each notebook that is a copy of another member's."""
+    for slug, students in _read(choices).items():
+        yield from ((slug, student) for student in students)
+
+
+def _several(slug: str, group: str, own: list[str], source: str, others: list[str]) -> str:
+    rest = f"; {', '.join(others)} are graded by the latest, that of {source}" if others else ""
+    names = f"{', '.join(own[:-1])} and {own[-1]}"
+    return f"{slug}: {names} of group {group} handed in different work, and keep their own{rest}"
+
+
+def _work(folder: Path, slug: str) -> bytes | None:
+    path = place(folder / f"{slug}.ipynb")
+    return None if is_linked(folder) else read_bytes(path, MAX_BYTES)
+
+
+def _time(folder: Path) -> tuple[str, str]:
+    """When a folder's work was handed in, and, of the same time, its student, to choose one."""
+    moment = nbgrader_files.moment(folder)
+    return (moment.isoformat() if moment else "", folder.parent.name)
+
+
+def _copy(source: Path, target: Path, slug: str, content: bytes) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    write_aside(target / f"{slug}.ipynb", content)
+    if said := nbgrader_files.timestamp(source):
+        write_aside(target / nbgrader_files.TIMESTAMP, said.encode())
+
+
+def _take_back(submitted: Path, before: Shared, found: Shared) -> None:
+    """Remove copies that are shared no longer: their source is gone, or the group is another."""
+    for slug, students in before.items():
+        for who in students.keys() - found.get(slug, {}).keys():
+            folder = submitted / who / slug
+            content = _work(folder, slug)
+            if content is None or _digest(content) != students[who]["digest"]:
+                continue
+            for name in (f"{slug}.ipynb", nbgrader_files.TIMESTAMP):
+                (folder / name).unlink(missing_ok=True)
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read(choices: Choices) -> Shared:
+    path = choices.path.parent / RECORD
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise CourseError(
+            f"{path} cannot be read ({error}); it says which notebooks are copies of a group's: "
+            "take it from a copy of class/"
+        ) from None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,92 @@
+"""The term of a class as a table: what is due when, how long it takes, and what it earns."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from autograder import cell_metadata, lessons
+from autograder.term import class_notebooks
+from autograder.term.adapt import exercises
+from autograder.term.course_file import Choices, there
+
+
+@dataclass(frozen=True)
+class Row:
+    """A lesson of the term; minutes are those of the core path, ``starred`` those beyond it."""
+
+    slug: str
+    due: datetime | None
+    minutes: int
+    starred: int
+    exercises: int
+    points: float
+    assumed: tuple[str, ...]  # lessons that it builds on and the class does not have
+
+
+def rows(choices: Choices, root: Path) -> list[Row]:
+    """A Row for each lesson of the class; raises CourseError for what does not go together."""
+    slugs = there(root)
+    notebooks = {
+        slug: nbformat.read(lessons.notebook(root, "solutions", slug), 4)
+        for slug in choices.lessons
+    }
+    class_notebooks.refuse(choices, notebooks, root)
+    return [_row(choices, slug, notebook, slugs) for slug, notebook in notebooks.items()]
+
+
+def _row(choices: Choices, slug: str, notebook: Any, slugs: list[str]) -> Row:
+    choice = choices.lessons[slug]
+    cells = class_notebooks.adapted(notebook, choice)["cells"]
+    time, found = cell_metadata.TIME.search(cells[0]["source"]), exercises(cells)
+    needs = class_notebooks.needs(notebook, slugs)
+    return Row(
+        slug,
+        choice.due,
+        int(time[1]) if time else 0,
+        int(time[2] or 0) if time else 0,
+        len(found),
+        sum(one.points for one in found.values()),
+        tuple(one for one in needs if one not in choices.lessons),
+    )
+
+
+def lines(choices: Choices, found: list[Row], weeks: Mapping[str, str]) -> Iterator[str]:
+    """The table: a block for each time at which something is due, or for each of ``weeks``.
+
+    weeks  {slug: what its block is called, where it has no due date}
+    """
+    width = max(len(row.slug) for row in found)
+    named = {
+        row.slug: choices.shown(row.due) or weeks.get(row.slug, "no due date") for row in found
+    }
+    for heading, block in groupby(found, key=lambda row: named[row.slug]):
+        rows = list(block)
+        yield f"due {heading}" if rows[0].due else heading
+        for row in rows:
+            more = f", ★ {row.starred} more" if row.starred else ""
+            yield (
+                f"  {row.slug:<{width}}  {row.minutes:>4} minutes{more:<14}"
+                f"{row.exercises:>3} exercises {row.points:>5g} points"
+            )
+        if len(rows) > 1:
+            yield f"  {'together':<{width}}  {sum(row.minutes for row in rows):>4} minutes"
+    yield from _totals(found)
+
+
+def _totals(found: list[Row]) -> Iterator[str]:
+    minutes, points = (sum(getattr(row, name) for row in found) for name in ("minutes", "points"))
+    hours = f"{minutes // 60} h {minutes % 60} min"
+    yield f"{len(found)} lessons, {hours} without what has a star, {points:g} points."
+    before: Mapping[str, list[str]] = {
+        slug: [row.slug for row in found if slug in row.assumed]
+        for row in found
+        for slug in row.assumed
+    }
+    for slug, later in sorted(before.items()):
+        builds = "builds" if len(later) == 1 else "build"
+        yield f"Students must have had {slug}: {', '.join(later)} {builds} on it."

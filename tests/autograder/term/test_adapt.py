@@ -1,0 +1,127 @@
+"""A class's notebook: other points, optional exercises, exercises that are not there."""
+
+import copy
+
+import nbformat
+import pytest
+
+from autograder import ROOT, CourseError, cell_metadata, lessons
+from autograder.checking.toolbox import registry
+from autograder.term import class_notebooks, course_file, fit
+from autograder.term.adapt import adapt, exercises
+from autograder.term.course_file import Choices, LessonChoice
+
+SLUG = "07_multi_head_attention"
+SLUGS = course_file.there(ROOT)
+
+
+def read(slug, kind="solutions"):
+    return nbformat.read(lessons.notebook(ROOT, kind, slug), 4)
+
+
+def adapted(slug, kind="solutions", **changes):
+    return class_notebooks.adapted(read(slug, kind), LessonChoice(slug, **changes))
+
+
+def text(notebook):
+    return "\n".join(cell["source"] for cell in notebook["cells"])
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_each_exercise_is_found_with_its_minutes_and_stages(slug):
+    found = exercises(read(slug)["cells"])
+    checks = registry.of_lesson(lessons.name_of(slug))
+    assert found.keys() == checks.keys()
+    for name, one in found.items():
+        assert one.stages == tuple(float(worth) for _, worth in checks[name].stages)
+        assert one.minutes > 0 and one.points > 0
+    given_out = exercises(read(slug, "lessons")["cells"])
+    assert [*given_out] == [*found]
+
+
+@pytest.mark.parametrize("kind", ["solutions", "lessons"])
+def test_other_points_stand_in_the_check_and_in_every_text(kind):
+    made = adapted(SLUG, kind, points={"split_heads": 4, "MultiHeadAttention": 7.5})
+    one = exercises(made["cells"])
+    assert (one["split_heads"].points, one["MultiHeadAttention"].points) == (4, 7.5)
+    assert one["merge_heads"].points == 1
+    assert "●●○ medium · 8 minutes · 4 points" in text(made)
+    assert "shares of 5; in this class all of it earns 7.5 points" in text(made)
+    assert f"**Points** {18 + 2 + 2.5:g} " in made["cells"][0]["source"]
+    assert made["metadata"] == read(SLUG, kind)["metadata"]
+
+
+def test_an_optional_exercise_stays_and_earns_nothing():
+    made = adapted(SLUG, optional=("collaborative_heads",))
+    assert exercises(made["cells"])["collaborative_heads"].points == 0
+    assert "optional: it earns no points in this class" in text(made)
+    assert "**Points** 15 " in made["cells"][0]["source"]
+    assert len(made["cells"]) == len(read(SLUG)["cells"])
+
+
+def test_an_exercise_that_is_left_out_is_gone_with_its_text_and_its_minutes():
+    before, made = read(SLUG), adapted(SLUG, without=("break_share_heads",))
+    gone = exercises(before["cells"]).keys() - exercises(made["cells"]).keys()
+    assert gone == {"break_share_heads"} and "Exercise 7.7" not in text(made)
+    assert "break_share_heads" not in text(made) and "Exercise 7.8" in text(made)
+    assert "**Time** 80 minutes" in made["cells"][0]["source"]
+    assert "**Points** 17 " in made["cells"][0]["source"]
+
+
+def test_what_stands_above_the_heading_of_an_exercise_in_its_cell_stays():
+    before = read(SLUG)
+    place = exercises(before["cells"])["split_heads"].section[0]
+    assert before["cells"][place]["source"].startswith("## Splitting")
+    made = copy.deepcopy(before)
+    adapt(made, LessonChoice(SLUG, without=("split_heads",)))
+    assert made["cells"][place]["source"] == "## Splitting and merging"
+    assert "split_heads" not in exercises(made["cells"])
+
+
+def test_nothing_is_changed_where_nothing_is_chosen():
+    assert adapted(SLUG) == read(SLUG)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"points": {"split_head": 2}}, "no exercise of it; did you mean split_heads?"),
+        ({"optional": ("x",)}, "optional names x, which is no exercise of it; there are: split_"),
+        ({"points": {"split_heads": 2}, "optional": ("split_heads",)}, "stands in points and in"),
+        ({"points": {"MultiHeadAttention": 3}}, "has 4 stages, each earned by itself"),
+        ({"without": ("split_heads",)}, "called further down"),
+        ({"optional": tuple(exercises(read(SLUG)["cells"]))}, "leave the whole lesson out"),
+    ],
+)
+def test_what_does_not_fit_the_lesson_is_refused(tmp_path, changes, said):
+    choices = Choices(tmp_path, {SLUG: LessonChoice(SLUG, **changes)}, 0.25)
+    with pytest.raises(CourseError) as refused:
+        fit.refuse(choices, {SLUG: read(SLUG)["cells"]})
+    assert said in str(refused.value) and SLUG in str(refused.value)
+
+
+def test_a_lesson_whose_ground_is_missing_is_refused_unless_it_is_assumed(tmp_path):
+    slugs = course_file.there(ROOT)
+    for assumed, missing in (("", '"00", "04"'), ('assumed = ["00", "04"]', None)):
+        written = f"{assumed}\n[lessons.05]"
+        choices = course_file.parse(tmp_path / "course.toml", written, 0.25, slugs)
+        notebooks = {slug: read(slug) for slug in choices.lessons}
+        if missing is None:
+            class_notebooks.refuse(choices, notebooks, ROOT)
+            continue
+        with pytest.raises(CourseError) as refused:
+            class_notebooks.refuse(choices, notebooks, ROOT)
+        assert f"assumed = [{missing}]" in str(refused.value)
+
+
+def test_every_lesson_names_only_earlier_ones_that_it_needs():
+    slugs = course_file.there(ROOT)
+    for slug in slugs:
+        needs = class_notebooks.needs(read(slug), slugs)
+        assert all(one < slug for one in needs) and (needs or slug[:2] == "00")
+
+
+def test_a_check_cell_keeps_its_place_and_its_name():
+    made = adapted(SLUG, points={"split_heads": 4})
+    names = [cell_metadata.grade_id(cell) for cell in made["cells"]]
+    assert names == [cell_metadata.grade_id(cell) for cell in read(SLUG)["cells"]]

@@ -1,0 +1,118 @@
+"""A class that chose: what it has is what is graded, by our command and by nbgrader's."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import ROOT
+from autograder.commands import cli
+from autograder.grading.classroom.folders import Course
+from tests.autograder.small_class import SLUG, WRONG, grade, hand_in, make_course, scores
+from tests.waiting import LONG
+
+CHOSEN = """
+timezone = "UTC"
+[late]
+percent_a_day = 50
+[groups]
+one = ["ada", "alan"]
+[lessons.00]
+due = "2026-10-11 23:59"
+points = { softmax = 6 }
+optional = ["weighted_average"]
+"""
+WRONG_AVERAGE = {"weighted_average": "def weighted_average(weights, values):\n    return values"}
+
+
+@pytest.fixture
+def course(tmp_path):
+    made = make_course(tmp_path)
+    (made / "class" / "course.toml").write_text(CHOSEN)
+    return made
+
+
+def stamp(course, student, time):
+    (course / "class" / "submitted" / student / SLUG / "timestamp.txt").write_text(time)
+
+
+def told(capsys, *words):
+    status = cli.main([*words])
+    out, err = capsys.readouterr()
+    return status, out + err
+
+
+def test_points_that_were_chosen_are_earned_and_optional_ones_are_not(course):
+    hand_in(course, "cleo")
+    hand_in(course, "ben", answers=WRONG_AVERAGE)
+    hand_in(course, "dora", answers=WRONG)
+    said, _, _ = grade(course)
+    assert scores(course) == {"cleo": 7, "ben": 7, "dora": 1}
+    assert "1/7  lost: softmax" in said
+    with Gradebook(Course(course).db_url, "attention") as book:
+        assert book.find_assignment(SLUG).max_score == 7
+        assert str(book.find_assignment(SLUG).duedate) == "2026-10-11 23:59:00"
+    assert cli.main(["report", "--course", str(course)]) == 0
+    assert cli.main(["feedback", "--course", str(course), "--workers", "1"]) == 0
+
+
+def test_other_points_are_a_reason_to_grade_again(course):
+    hand_in(course, "ben", answers=WRONG)
+    grade(course)
+    path = course / "class" / "course.toml"
+    path.write_text(CHOSEN.replace("softmax = 6", "softmax = 3"))
+    said, _, _ = grade(course)
+    assert "the solved notebook changed" in said and "1/4" in said
+    path.unlink()
+    said, _, _ = grade(course)
+    assert "3/5" in said and scores(course) == {"ben": 3}
+
+
+def test_late_work_costs_what_the_file_says(course):
+    for student, time in (("ada", "2026-10-11 23:00:00 UTC"), ("eve", "2026-10-12 10:00:00 UTC")):
+        hand_in(course, student)
+        stamp(course, student, time)
+    said, _, _ = grade(course)
+    assert "eve" in said and "3.5 count" in said
+    with Gradebook(Course(course).db_url, "attention") as book:
+        submissions = book.assignment_submissions(SLUG)
+        late = {one.student.id: one.late_submission_penalty for one in submissions}
+    assert late["eve"] == 3.5 and not late["ada"]
+
+
+def test_a_date_that_the_file_names_is_changed_there(course, capsys):
+    where = ("--course", str(course))
+    status, said = told(capsys, "due", "00", "2026-11-01T10:00", *where)
+    assert status == 1 and "course.toml says when 00_getting_started is due, Sun 11 Oct" in said
+    status, said = told(capsys, "due", *where)
+    assert status == 0 and "2026-10-11" in said
+
+
+def test_what_is_not_understood_stops_every_command_with_its_sentence(course, capsys):
+    (course / "class" / "course.toml").write_text("[lessons.00]\npoints = { softmax = 0 }")
+    hand_in(course, "ada")
+    for words in (["grade"], ["plan"], ["report"]):
+        status, said = told(capsys, *words, "--course", str(course))
+        assert status == 1 and "is no number above 0" in said and "Traceback" not in said
+    (course / "nbgrader_config.py").write_bytes((ROOT / "nbgrader_config.py").read_bytes())
+    program = Path(sys.executable).parent / "nbgrader"
+    words = [str(program), "autograde", SLUG, "--create"]
+    done = subprocess.run(words, cwd=course, capture_output=True, text=True, timeout=LONG)
+    assert done.returncode != 0 and "is no number above 0" in done.stderr
+    assert "Traceback" not in done.stderr and not (course / "class" / "autograded").exists()
+
+
+def test_init_writes_a_file_once_and_plan_shows_it(tmp_path, capsys):
+    course = make_course(tmp_path)
+    where = ("--course", str(course))
+    assert told(capsys, "init", *where)[0] == 0
+    status, said = told(capsys, "init", *where)
+    assert status == 1 and "is there: change it, or move it away first" in said
+    status, said = told(capsys, "plan", *where)
+    assert status == 0 and "1 lessons, 0 h 35 min" in said
+    status, said = told(capsys, "init", "--start", "2026-10-05", *where)
+    assert status == 1 and "name one with --plan" in said
+    status, said = told(capsys, "plan", "nine-weeks", *where)
+    assert status == 1 and "there are: eight-weeks, fourteen-weeks, three-sessions" in said

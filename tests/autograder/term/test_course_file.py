@@ -1,0 +1,111 @@
+"""class/course.toml: what it says is read, and what it cannot mean is refused in one sentence."""
+
+from datetime import datetime
+
+import pytest
+
+from autograder import ROOT, CourseError
+from autograder.settings import CARE_SHARE
+from autograder.term import course_file, ready
+from autograder.term.course_file import Late
+
+SLUGS = course_file.there(ROOT)
+WHOLE = """
+timezone = "Europe/Berlin"
+language = "de"
+assumed = ["00"]
+[late]
+percent_a_day = 10
+grace_hours = 1
+[sections]
+monday = ["ada", "alan"]
+[groups]
+one = ["ada", "alan"]
+[lessons.01]
+release = "2026-10-05 08:00"
+due = 2026-10-11T23:59:00
+points = { soft_lookup = 3.5 }
+optional = ["distances"]
+[lessons.kernel_regression_not]
+"""
+
+
+def parsed(tmp_path, text):
+    return course_file.parse(tmp_path / "course.toml", text, CARE_SHARE, SLUGS)
+
+
+def test_a_class_without_a_file_has_all_of_it(tmp_path):
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    choices = course_file.read(tmp_path)
+    assert list(choices.lessons) == SLUGS and not choices.adapts and not choices.chosen
+    assert choices.care_share == CARE_SHARE and choices.late is None
+
+
+def test_what_stands_there_is_read(tmp_path):
+    choices = parsed(tmp_path, WHOLE.replace("[lessons.kernel_regression_not]", ""))
+    (one,) = choices.lessons.values()
+    assert one.slug == "01_kernel_regression" and choices.adapts
+    assert one.due == datetime(2026, 10, 11, 21, 59) and one.release == datetime(2026, 10, 5, 6)
+    assert (dict(one.points), one.optional) == ({"soft_lookup": 3.5}, ("distances",))
+    assert choices.assumed == ("00_getting_started",)
+    assert choices.shown(one.due) == "So. 11 Okt. 2026, 23:59"
+    assert choices.group_of("alan") == ("ada", "alan") and choices.group_of("eve") == ("eve",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (WHOLE, "no lesson is called 'kernel_regression_not'"),
+        ("lesson = 1", "there is no setting lesson; did you mean lessons?"),
+        ("[lessons.01]\npoint = {}", "no setting lessons.01.point; did you mean points?"),
+        ("[lessons]\n01 = 3", "[lessons.01] is no table"),
+        ("[lessons.01]\n[lessons.kernel_regression]", "stands there twice"),
+        ('[lessons.01]\ndue = "2026-10-05"', 'write it as "2026-12-01 23:59"'),
+        ("[lessons.01]\ndue = 2026-10-05", "is no time"),
+        ('[lessons.01]\ndue = "soon"', "'soon' is no time"),
+        ("[lessons.01]\nrelease = 2026-10-05T00:00:00\ndue = 2026-10-04T00:00:00", "is due before"),
+        ("[lessons.01]\npoints = { a = 0 }", "no number above 0; an exercise that is to earn"),
+        ('[lessons.01]\nalone = "yes"', "is true or false, not 'yes'"),
+        ('[lessons.01]\noptional = "a"', "no list of names"),
+        ('timezone = "Europe/Berln"', "no timezone 'Europe/Berln'; did you mean 'Europe/Berlin'?"),
+        ('language = "xx_yy_zz"', "none that dates can be written in"),
+        ("[late]\ngrace_hours = 1", "[late] needs percent_a_day"),
+        ("[late]\npercent_a_day = 101", "no number from 0 to 100"),
+        ('[groups]\na = ["ada"]\nb = ["ada"]', "groups.b names ada, who is in a, too"),
+        ('[sections]\na = ["ada", "ada"]', "names ada, who is twice in a"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(tmp_path, text, said):
+    with pytest.raises(CourseError) as refused:
+        parsed(tmp_path, text)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+    assert str(refused.value).startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", [None, *ready.names()])
+def test_each_ready_plan_is_read_with_its_comments(tmp_path, name):
+    start = datetime(2026, 10, 5) if name else None
+    text = ready.text(name, start and start.date(), "Europe/Berlin")
+    choices = parsed(tmp_path, text)
+    assert choices.chosen == bool(name)
+    if name:
+        dues = [one.due for one in choices.lessons.values()]
+        assert dues == sorted(dues) and dues[0] == datetime(2026, 10, 11, 21, 59)
+    commented = [line[2:] for line in text.splitlines() if line.startswith("# [")]
+    assert {"[late]", "[sections]", "[groups]", "[lessons.05]"} <= set(commented)
+
+
+def test_the_examples_in_the_comments_are_right(tmp_path):
+    lines = ready.text().splitlines()
+    table = lines[lines.index("# [late]") :]
+    kept = [line[2:] for line in table if line.startswith("# ") and ("=" in line or "[" in line)]
+    choices = parsed(tmp_path, "\n".join(kept))
+    assert choices.late == Late(10, 1, 50) and choices.groups == {"one": ("ada", "alan")}
+    assert choices.lessons["05_scaled_dot_product_attention"].changes
+
+
+def test_late_work_loses_a_share_for_each_day_that_has_begun():
+    rule, day, hour = Late(10, grace_hours=1, most_percent=25), 86400, 3600
+    assert rule.penalty(20, hour) == 0 and rule.penalty(20, hour + 1) == 2
+    assert rule.penalty(20, day) == 2 and rule.penalty(20, day + 1) == 4
+    assert rule.penalty(20, 30 * day) == 5 and Late(100).penalty(7, 1) == 7
