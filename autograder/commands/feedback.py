@@ -24,7 +24,7 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add_shared(parser, "--lesson", "--student")
+    add_shared(parser, "--lesson", "--student", "--section")
     add("--to", type=Path, metavar="FOLDER|ZIP", help="where to write the pages for students")
     forms = ("pages", "canvas", "moodle", "mail")
     add("--form", choices=forms, default="pages", help="how they go back (default: pages)")
@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make the pages and give them back; returns the exit status."""
     course = Course(options.course, options.db_url)
-    handed = course.submissions(options.lesson, options.student)
+    asked = course.in_sections(options.section)
+    there = course.submissions(options.lesson, options.student)
+    handed = [one for one in there if asked(one.student)]
     graded = [one for one in handed if course.autograded(one).is_file()]
     if not graded or not gradebook.exists(course):
         what = f"of {', '.join(options.lesson)} " if options.lesson else ""

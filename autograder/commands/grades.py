@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--to", required=True, metavar="FILE", help="what to write")
     add("--form", choices=("csv", "canvas", "moodle"), default="csv", help="(default: csv)")
     add("--like", metavar="FILE", help="Canvas' exported gradebook or Moodle's grading worksheet")
-    add_shared(parser, "--lesson")
+    add_shared(parser, "--lesson", "--section")
     add("--column", metavar="NAME", help="what the lesson is called in the file of Canvas")
     add("--scale", action="store_true", help="scale to the points that the LMS gives")
     add("--zeros", action="store_true", help="write 0 for those who handed in nothing")
@@ -53,6 +53,9 @@ def run(options: argparse.Namespace) -> int:
         notes = [_notes(course, one) if told else None for one in slugs]
         found = [grades.of_lesson(book, *both) for both in zip(slugs, notes, strict=True)]
         roster = Roster(of_gradebook(book))
+    asked = course.in_sections(options.section)
+    for one in found:
+        one.scores = {who: score for who, score in one.scores.items() if asked(who)}
     ungraded = sum(_leave_out(course, one) for one in found)
     how, to, left = How(options.scale, options.zeros), Path(options.to), bool(ungraded)
     if options.like:
@@ -62,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
         _tell(to, done)
         left |= bool(done.strangers or done.without_row)
     else:
-        students = sorted(roster.students.values(), key=_by_name)
+        theirs = [one for one in roster.students.values() if asked(one.id)]
+        students = sorted(theirs, key=_by_name)
         grades.save(to, grades.made_anew(students, found, how))
         print(f"{to}: {len(students)} students; {', '.join(slugs)}")
     for one in found:

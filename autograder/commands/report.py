@@ -25,7 +25,7 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add_shared(parser, "--lesson", "--course")
+    add_shared(parser, "--lesson", "--section", "--course")
     add("--to", metavar="DIR", help="where to write (default: class/report in the course)")
     words = "write anonymous.html, a page to be shown: it names nobody; no table"
     add("--anonymous", action="store_true", help=words)
@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the report; exit status 1 if nothing is graded."""
     course = Course(options.course)
-    results = graded(course, options.lesson)
+    asked = course.in_sections(options.section)
+    results = [one for one in graded(course, options.lesson) if asked(one["student"])]
     if not results:
         print(f"Nothing is graded in {course.root}: run autograder grade first.", file=sys.stderr)
         return 1
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         written = "class.html and scores.csv"
         for lesson, insight in found.items():
-            insight.absent = _absent(course, lesson)
+            insight.absent = [one for one in _absent(course, lesson) if asked(one)]
         page.write_html(results, folder / "class.html", found)
         results_table.write_csv(results, folder / "scores.csv")
     count = len({result["student"] for result in results})

@@ -1,7 +1,7 @@
 """The folders and the gradebook of a course, as its nbgrader_config.py says."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -140,6 +140,21 @@ class Course:
             and (not students or one.student in students)
             and not not_an_id(one.student)
         )
+
+    def in_sections(self, names: Collection[str]) -> Callable[[str], bool]:
+        """Whether a student is in one of these sections; without a name, everybody is.
+
+        Raises CourseError for a section that class/course.toml does not name.
+        """
+        known = self.choices.sections
+        for name in names:
+            if name not in known:
+                there = ", ".join(known) or "none"
+                raise CourseError(
+                    f"{self.choices.path} has no section {name!r}; there are: {there}"
+                )
+        members = {student for name in names for student in known[name]}
+        return lambda student: not names or student in members
 
     def lessons(self) -> list[str]:
         """The lessons that have a solved notebook."""
