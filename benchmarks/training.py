@@ -36,6 +36,11 @@ SIZES = {
     "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "vocab_size": 37000},
 }
 DROPOUT, SMOOTHING = 0.1, 0.1
+PRODUCTS = {  # kinds of matrix product, the type of their numbers, and PyTorch's precision
+    "float32": (torch.float32, "highest"),
+    "TF32": (torch.float32, "high"),  # on a GPU alone
+    "bfloat16": (torch.bfloat16, "highest"),
+}
 
 
 class PyTorchTransformer(nn.Module):
@@ -177,8 +182,11 @@ class Ladder:
         self.tokens = 2 * shape[0] * length
         sizes = {name: value for name, value in size.items() if name != "n_heads"}
         self.flops = shape[0] * training_flops(length, length, **sizes)
-        dtypes = (torch.float32, torch.bfloat16)
-        self.peaks = {dtype: peak_flops(device, dtype, product) for dtype in dtypes}
+        self.peaks = {}
+        for name, (dtype, precision) in PRODUCTS.items():
+            if name != "TF32" or device.type == "cuda":
+                torch.set_float32_matmul_precision(precision)
+                self.peaks[name] = peak_flops(device, dtype, product)
 
     def measure(self, *chosen):
         """The seconds of a step for each of the rungs."""
@@ -190,7 +198,7 @@ class Ladder:
         step = trainer(rung, self.size, self.device)
         step(*self.batch)
         memory = peak_mib(lambda: step(*self.batch), self.device.type)
-        peak = self.peaks[torch.bfloat16 if rung.bf16 else torch.float32]
+        peak = self.peaks["bfloat16" if rung.bf16 else "TF32" if rung.tf32 else "float32"]
         print(
             f"  {rung.name:<30}{self.tokens / spent:>12,.0f}{peer / spent:>9.2f}{memory:>10,.0f}"
             f"{self.flops / spent / peak:>8.1%}",
@@ -237,8 +245,8 @@ def main(arguments=None):
     print(f"{tokens} tokens a side in sentences of {options.length}")
     budget = options.seconds or (1.0 if options.quick else 5.0)
     ladder = Ladder(SIZES[size], device, tokens, options.length, budget, options.product)
-    for dtype, peak in ladder.peaks.items():
-        print(f"matrix product in {str(dtype)[6:]}: {peak / 1e12:.2f} TFLOP/s")
+    for name, peak in ladder.peaks.items():
+        print(f"matrix product in {name}: {peak / 1e12:.2f} TFLOP/s")
     print(f"  {'':<30}{'tokens/s':>12}{'ratio':>9}{'MiB':>10}{'MFU':>8}")
     ratio = ladder.climb(options.compile)
     print(f"The best rung over nn.Transformer with what helped: {ratio:.2f}")

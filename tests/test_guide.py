@@ -24,6 +24,7 @@ SLUG = "01_kernel_regression"
 WRONG = "def distances(queries, keys):\n    return queries - keys.T"
 # Their own tests run them on real lessons: each takes minutes or half of one.
 ELSEWHERE = {
+    "init": "tests/autograder/term/test_class.py",
     "release": "tests/autograder/releasing/test_release.py",
     "verify": "tests/autograder/building/gates/test_verify.py",
     "leaderboard": "tests/autograder/leaderboard/test_leaderboard.py",

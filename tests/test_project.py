@@ -70,11 +70,42 @@ def test_a_hook_calls_what_the_environment_has(hook):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_container_is_made_with_a_target_that_exists():
+def test_the_container_is_made_of_the_image_with_a_target_that_exists():
     text = (ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
-    container = json.loads(text)
-    assert container["postCreateCommand"].endswith("make install")
-    assert container["image"].endswith(PROJECT["requires-python"].removeprefix(">="))
+    said = json.loads(text)
+    target = said["postCreateCommand"].removeprefix("make ")
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    image = ROOT / ".devcontainer" / said["build"]["dockerfile"]
+    assert image.is_file() and (image.parent / said["build"]["context"]).resolve() == ROOT
+
+
+def instructions(path):
+    """The instructions of a Dockerfile, each as (its name, the rest), continued lines joined."""
+    text = re.sub(r"\\\n", " ", path.read_text(encoding="utf-8"))
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [tuple(line.split(maxsplit=1)) for line in lines]
+
+
+def test_the_image_can_be_made_as_far_as_that_is_known_without_making_it():
+    found = instructions(ROOT / ".devcontainer" / "Dockerfile")
+    known = {"FROM", "RUN", "ENV", "WORKDIR", "USER", "COPY", "EXPOSE", "CMD"}
+    assert found[0][0] == "FROM" and {name for name, _ in found} <= known
+    version = re.search(r"python:(3\.\d+)", found[0][1])[1]
+    assert version in (ROOT / "environment.yml").read_text(encoding="utf-8")
+    said = [rest for name, rest in found if name == "RUN"]
+    (packages,) = [
+        re.findall(r"recommends ([\w ]+?) +&&", one)[0].split() for one in said if "apt" in one
+    ]
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert all(name in ci for name in packages) and "bubblewrap" in packages
+    (made,) = [one.removeprefix("make ") for one in said if one.startswith("make")]
+    assert f"\n{made}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    (start,) = [json.loads(rest) for name, rest in found if name == "CMD"]
+    assert start[:2] == ["jupyter", "lab"]
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").split():
+        assert line not in ("lessons", "data", "attention", "solutions")
+    for one in said:  # a shell understands it
+        assert subprocess.run(["sh", "-n", "-c", one], check=False).returncode == 0
 
 
 def test_the_changelog_begins_with_the_version_that_is_installed():

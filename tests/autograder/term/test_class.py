@@ -116,3 +116,34 @@ def test_init_writes_a_file_once_and_plan_shows_it(tmp_path, capsys):
     assert status == 1 and "name one with --plan" in said
     status, said = told(capsys, "plan", "nine-weeks", *where)
     assert status == 1 and "there are: eight-weeks, fourteen-weeks, three-sessions" in said
+
+
+def test_init_fills_in_a_plan_and_its_dates(tmp_path, capsys):
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    where = ("--course", str(tmp_path))
+    words = ("init", "--plan", "three-sessions", "--start", "2026-10-05", "--timezone", "UTC")
+    assert told(capsys, *words, *where)[0] == 0
+    status, said = told(capsys, "plan", *where)
+    assert status == 0 and said.startswith("due Sun 11 Oct 2026, 23:59")
+    assert "Students must have had 00_getting_started" in said
+    written = sorted(path.name for path in (tmp_path / "class" / "source").iterdir())
+    assert [name[:2] for name in written] == ["01", "05", "06"]
+    status, said = told(capsys, "due", "07", *where)
+    assert status == 1 and "no lesson is called '07'" in said
+
+
+def test_a_section_is_reported_apart(course, capsys):
+    path = course / "class" / "course.toml"
+    path.write_text(CHOSEN.replace("[groups]", '[sections]\nmonday = ["ada"]\n[groups]'))
+    hand_in(course, "ada", "eve")
+    grade(course)
+    where = ("--course", str(course))
+    status, said = told(capsys, "report", "--section", "monday", *where)
+    assert status == 0 and said.startswith("1 students, 1 submissions")
+    status, said = told(capsys, "feedback", "--section", "monday", "--workers", "1", *where)
+    assert status == 0 and said.startswith("1 pages made")
+    out = course / "grades.csv"
+    status, said = told(capsys, "grades", "--to", str(out), "--section", "monday", *where)
+    assert status == 0 and "1 students" in said and "eve" not in out.read_text()
+    status, said = told(capsys, "report", "--section", "tuesday", *where)
+    assert status == 1 and "has no section 'tuesday'; there are: monday" in said
