@@ -108,7 +108,7 @@ def configure(c: Config, root: Path | str) -> Config:
     c.GenerateFeedback.force = True
     c.ExportApp.plugin_class = f"{GRADING}.classroom.formula_escaping.HarmlessCsv"
     if late is not None:
-        c.AssignLatePenalties.plugin_class = f"{GRADING}.classroom.late_rule.LateRule"
+        c.AssignLatePenalties.plugin_class = "autograder.term.late_rule.LateRule"
     validation.configure(c)
     _grade_in_sandbox(c)
     _hold_students_html(c)
