@@ -86,6 +86,7 @@ class Batch:
         """Whether a preview has graded it, and nothing has changed since on which that depends."""
         made = self._previewed.kept(one)
         if made is None:
+            self._previewed.drop(one)  # half written, if anything
             return
         parts = self.waiting[one] = self.waiting[one] or self._depends[one.lesson].of(one)
         if reason := self._stale(made, parts):
@@ -100,6 +101,7 @@ class Batch:
             made = self._previewed.outcome(one)
             if made is None:
                 self.taken.remove(one)
+                self._previewed.drop(one)
             else:
                 yield one, made
         yield from workers.map(self.tasks())

@@ -61,8 +61,8 @@ def _part(part: Part, why: str) -> str:
     if part.stays:
         check = f"the check gave {was or 0:g}, and would give {automatic or 0:g}"
         return f"{points(after)} by hand stay; {check}: {why}"
-    late = "" if automatic == after else f" (the check: {automatic or 0:g})"
-    return f"{before:g} → {after:g} of {most:g}{late}: {why}"
+    extra = "" if automatic == after else f" (the check: {automatic or 0:g})"
+    return f"{before:g} → {after:g} of {most:g}{extra}: {why}"
 
 
 def _exercises(changes: Iterable[Change]) -> Iterator[str]:
@@ -92,7 +92,8 @@ def _kinds(kinds: Counter[str]) -> str:
 def _counts(preview: Preview) -> Iterator[str]:
     signs = Counter(map(_sign, preview.changes))
     told = len(preview.handed) - len(preview.unsaid) - len(preview.first)
-    gain, lose, same = (signs[sign] for sign in (0, 1, 2))
+    gain, lose = signs[0], signs[1]
+    same = sum(one.gain == 0 and any(part.changed for part in one.parts) for one in preview.changes)
     if told and not gain and not lose:
         yield f"Nobody's points would change: {told} would keep theirs."
     elif told:
@@ -102,11 +103,14 @@ def _counts(preview: Preview) -> Iterator[str]:
             f"{keep} would keep theirs."
         )
     if same:
-        yield f"{same} of those who keep theirs have other points in single exercises, as above."
+        yield f"{same} of those who keep theirs would gain in one exercise and lose in another."
     if preview.first:
         yield f"{len(preview.first)} would be graded for the first time."
     by_hand = sum(part.stays for change in preview.changes for part in change.parts)
     if by_hand:
-        yield f"{by_hand} would be marked “needs manual grade”: what was given by hand stays."
+        yield (
+            f"Scores by hand stay, {by_hand} of them although the check would give other points: "
+            "they would be marked “needs manual grade”."
+        )
     if any(change.before.penalty or change.after.penalty for change in preview.changes):
         yield "Late penalties are taken off, as autograder grade would."
