@@ -200,7 +200,7 @@ def _announce(batch: "Batch", count: int, again: "Regrading | None") -> None:
             f"{len(batch.taken)} of {count} taken over from the preview: nothing has changed since."
         )
     for reason, number in collections.Counter(batch.outdated.values()).most_common():
-        print(f"{number} of {count} graded afresh: since the preview, {reason}.")
+        print(f"{number} of {count} previewed, and yet graded afresh: {reason}.")
     sys.stdout.flush()
 
 

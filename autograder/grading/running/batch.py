@@ -89,7 +89,8 @@ class Batch:
             self._previewed.drop(one)  # half written, if anything
             return
         parts = self.waiting[one] = self.waiting[one] or self._depends[one.lesson].of(one)
-        if reason := self._stale(made, parts):
+        damaged = "" if self._previewed.outcome(one) else "what the preview kept is damaged"
+        if reason := self._stale(made, parts) or damaged:
             self.outdated[one] = reason
             self._previewed.drop(one)
         else:
@@ -99,9 +100,8 @@ class Batch:
         """Yield (Handed, outcome) of all that waits: what a preview made, then the workers'."""
         for one in sorted(self.taken):
             made = self._previewed.outcome(one)
-            if made is None:
+            if made is None:  # removed since
                 self.taken.remove(one)
-                self._previewed.drop(one)
             else:
                 yield one, made
         yield from workers.map(self.tasks())

@@ -189,7 +189,7 @@ def test_what_changed_since_the_preview_is_graded_afresh_and_said(course, checks
     hand_in(course, "ben", THEIRS)
     said, _, _ = grade(course)
     assert "3 of 4 taken over from the preview: nothing has changed since." in said
-    assert "1 of 4 graded afresh: since the preview, the submission changed." in said
+    assert "1 of 4 previewed, and yet graded afresh: the submission changed." in said
     assert len(checks.graded) == 5
     assert scores(course) == {**AFTER, "ben": 3}
 
@@ -224,7 +224,8 @@ def test_a_half_written_outcome_is_none(course, checks, damage):
     name = "reasons.json" if damage == "reasons" else f"{SLUG}.ipynb"
     text = (folder / name).read_text()
     (folder / name).write_text(text[: len(text) // 2])
-    grade(course)
+    said, _, _ = grade(course)
+    assert "3 of 4 taken over from the preview" in said
     assert scores(course) == AFTER
     assert len(checks.graded) == 5
     assert not (course / "class" / "preview").exists()
