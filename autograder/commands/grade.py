@@ -7,14 +7,13 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from autograder import CourseError
 from autograder.commands import add_shared
 from autograder.commands.support.lock import alone
+from autograder.commands.support.progress import progress
 from autograder.inside.limits import NONE, OWN
 from autograder.sandbox.policy import UnprotectedWarning, walls
 
@@ -31,7 +30,8 @@ DESCRIPTION = (
     "reasons into class/autograded/. What is graded is skipped until something changes that the "
     "result depends on; a run that was stopped is taken up by the next. Exit status 0 if every "
     "submission has a score and a reason and is of its lesson, every folder is of one student of "
-    "the roster, and no other work and no empty folder lies in class/submitted/."
+    "the roster, and no other work and no empty folder lies in class/submitted/. With --preview, "
+    "it is 0 if of every submission could be said what would become of it."
 )
 
 STOPPED = 130  # the exit status after Ctrl-C
@@ -43,6 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--workers", type=int, metavar="N", help="submissions at a time (default: all cores)")
     add("--fix", action="store_true", help="first move work to where it surely belongs")
     add("--regrade", action="store_true", help="grade again what is graded and unchanged")
+    add("--preview", action="store_true", help="say who would gain and lose points; change nothing")
+    add(
+        "--notes", type=Path, metavar="FOLDER", help="with --preview: a note for each of them, here"
+    )
     add(
         "--sandbox",
         choices=("required", "auto", "off"),
@@ -57,6 +61,10 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     if options.course and not os.path.isdir(options.course):
         raise CourseError(f"there is no folder {options.course}: --course names it")
+    if options.preview and options.fix:
+        raise CourseError("--fix moves what was handed in, and --preview changes nothing: take one")
+    if options.notes and not options.preview:
+        raise CourseError("--notes writes down what a preview finds: add --preview")
     warnings.showwarning = _warn
     needed = _walls(options)
     with _workers(options) as workers:
@@ -77,6 +85,13 @@ def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, need
         for sentence in fix(course, options.lesson, options.student):
             print(sentence, flush=True)
     handed = course.submissions(options.lesson, options.student)
+    if handed and options.preview:
+        from autograder.commands.support.preview import preview
+
+        def make_batch(copy: "Book", chosen: "list[Handed]") -> "Batch":
+            return _batch(course, copy, chosen, options, needed)[0]
+
+        return preview(course, handed, workers, make_batch, options.notes)
     if handed:
         with Book(course) as book:
             status = _grade(course, book, handed, workers, options, needed)
@@ -138,18 +153,38 @@ def _grade(
     options: argparse.Namespace,
     needed: str,
 ) -> int:
+    from autograder.grading.running.preview import told_otherwise
+    from autograder.grading.running.previewed import Previewed
+
+    batch, again = _batch(course, book, handed, options, needed)
+    _announce(batch, len(handed), again)
+    status = _work(batch, handed, workers)
+    if status != STOPPED:
+        if again:
+            again.end()
+        if told := told_otherwise(course, batch.counts, batch.taken):
+            print(told)
+        Previewed(course).tidy()
+    return status
+
+
+def _batch(
+    course: "Course",
+    book: "Book",
+    handed: "list[Handed]",
+    options: argparse.Namespace,
+    needed: str,
+) -> "tuple[Batch, Regrading | None]":
+    """What is to be graded, and the run of which it is a part where all is graded again."""
     from autograder.grading.running.batch import Batch
     from autograder.grading.running.regrading import Regrading
 
     chosen = [sorted(options.lesson), sorted(options.student)]
-    again = Regrading(course, chosen) if options.regrade else None
-    name = again.name if again else ""
-    batch = Batch(course, book, handed, options.sandbox, walls=needed, regrading=name)
-    _announce(batch, len(handed), again)
-    status = _work(batch, handed, workers)
-    if again and status != STOPPED:
-        again.end()
-    return status
+    again = Regrading(course, chosen, begin=not options.preview) if options.regrade else None
+    how: Any = {"walls": needed, "regrading": again.name if again else ""}
+    how["preview"] = options.preview
+    batch = Batch(course, book, handed, options.sandbox, **how)
+    return batch, again
 
 
 def _announce(batch: "Batch", count: int, again: "Regrading | None") -> None:
@@ -160,6 +195,12 @@ def _announce(batch: "Batch", count: int, again: "Regrading | None") -> None:
         print(f"{len(batch.done)} of {count} are graded and unchanged: skipped.")
     for reason, number in collections.Counter(batch.reasons.values()).most_common():
         print(f"{number} of {count} graded again: {reason}.")
+    if batch.taken:
+        print(
+            f"{len(batch.taken)} of {count} taken over from the preview: nothing has changed since."
+        )
+    for reason, number in collections.Counter(batch.outdated.values()).most_common():
+        print(f"{number} of {count} previewed, and yet graded afresh: {reason}.")
     sys.stdout.flush()
 
 
@@ -168,9 +209,9 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
 
     start, total = time.monotonic(), len(batch.waiting)
     try:
-        with _progress() as bar:
+        with progress() as bar:
             line = bar.add_task("grading", total=total, rate="")
-            for number, (one, outcome) in enumerate(workers.map(batch.tasks()), start=1):
+            for number, (one, outcome) in enumerate(batch.outcomes(workers), start=1):
                 result = batch.keep(one, outcome)
                 rate = number / (time.monotonic() - start)
                 bar.update(line, completed=number, rate=f"{rate:.1f} a second")
@@ -190,17 +231,6 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _progress() -> Progress:
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[rate]}")
-    return Progress(
-        *columns,
-        TimeRemainingColumn(),
-        console=Console(soft_wrap=True),
-        transient=True,
-        disable=not sys.stdout.isatty(),
-    )
 
 
 def _line(number: int, total: int, result: "Result", counts: float, gained: float) -> str:

@@ -1,5 +1,6 @@
 """The folders and the gradebook of a course, as its nbgrader_config.py says."""
 
+import copy
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from autograder.term import course_file
 from autograder.term.course_file import Choices
 
 CONFIG = "nbgrader_config.py"
+PREVIEW = "class/preview"  # below the course's folder, which no student's code sees
 
 
 @dataclass(frozen=True, order=True)
@@ -68,13 +70,20 @@ class Course:
 
         The course's folder and, wherever they are, solutions, submissions, grades and feedback.
         """
-        places = {Path(self._folders.root)}
+        places = {Path(self._folders.root), self.root / PREVIEW}
         for step in ("source", "submitted", "autograded", "feedback"):
             places.add(self._folder(step, Handed("*", "*")).parent.parent)  # STEP/STUDENT/LESSON
         scheme, _, path = self.db_url.partition(":///")
         if scheme == "sqlite":
             places.add(Path(self._folders.root) / path)
         return tuple(sorted(map(str, places)))
+
+    def previewed(self) -> "Course":
+        """The same course with graded notebooks and a gradebook of their own, in PREVIEW."""
+        own, config = self.root / PREVIEW, copy.deepcopy(self.config)
+        config.CourseDirectory.root = self._folders.root
+        config.CourseDirectory.autograded_directory = str(own / "results")
+        return Course(self.root, f"sqlite:///{own / 'gradebook.db'}", config=config)
 
     @property
     def handed_in(self) -> Path:

@@ -12,6 +12,7 @@ import nbformat
 from nbgrader import utils
 from nbgrader.api import (
     Assignment,
+    Base,
     BaseCell,
     Comment,
     Grade,
@@ -26,8 +27,10 @@ from nbgrader.api import (
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
+from sqlalchemy import create_engine, insert, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from autograder import CourseError, cell_metadata
 from autograder.grading.classroom.deadline_extensions import from_file, handed_in
@@ -265,6 +268,23 @@ def exists(course: Course) -> bool:
     if not url.drivername.startswith("sqlite"):
         return True
     return os.path.lexists(url.database or "")
+
+
+def copy_gradebook(course: Course, into: Course) -> None:
+    """Make the gradebook of ``into``, with all rows of that of ``course``, which is only read.
+
+    Raises GradebookError where the one cannot be read, or the other not be written.
+    """
+    target = create_engine(into.db_url, poolclass=NullPool)
+    with _usable(into), target.begin() as new:
+        Base.metadata.create_all(new)
+        if exists(course):
+            source = create_engine(course.db_url, poolclass=NullPool)
+            with _usable(course), source.connect() as old:
+                known = inspect(old).get_table_names()
+                for table in Base.metadata.sorted_tables:
+                    if table.name in known and (rows := old.execute(select(table)).all()):
+                        new.execute(insert(table), [row._asdict() for row in rows])
 
 
 def _register(course: Course, lesson: str) -> None:

@@ -13,6 +13,7 @@ from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFail
 from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.result import UNGRADED, Exercise, Result
 from autograder.grading.notebook.submission import Submission
+from autograder.grading.running.previewed import Previewed
 from autograder.grading.running.result_dependencies import PARTS, Dependencies
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 from autograder.settings import care_share
@@ -26,6 +27,7 @@ class Batch:
 
     ``walls``      what must have stood around students' code, OWN or NONE, for a result to stay
     ``regrading``  the name of a run that makes all results anew, save those that it has made
+    ``preview``    whether the results go into the folder of a preview; ``book`` is its copy then
     """
 
     def __init__(
@@ -37,10 +39,13 @@ class Batch:
         limits: Limits = DEFAULT,
         walls: str = NONE,
         regrading: str = "",
+        preview: bool = False,
     ) -> None:
         self._course, self._book = course, book
         self._policy, self._limits, self._walls = policy, limits, walls
         self._share, self._regrading = care_share(course.root), regrading
+        self._previewed, self._is_preview = Previewed(course), preview
+        self._home = self._previewed.course if preview else course  # where results are written
         self._masters: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, dict[str, dict[str, float]]] = {}
         self._depends: dict[str, Dependencies] = {}
@@ -55,27 +60,57 @@ class Batch:
         self.before: dict[Handed, dict[str, float]] = {}  # by exercise, if the work is unchanged
         self.counts: dict[Handed, float] = {}  # points after changes by hand, if it is graded now
         self.unkept: dict[Handed, str] = {}  # why it could not be written down
+        self.taken: set[Handed] = set()  # of those that wait: what a preview has made
+        self.outdated: dict[Handed, str] = {}  # why what a preview has made does not hold any more
         for one in handed:
             self._sort(one)
 
     def _sort(self, one: Handed) -> None:
         """Whether a submission is done or waits, and why."""
-        sweep_aside(self._course.autograded(one).parent)
+        sweep_aside(self._home.autograded(one).parent)
         kept = self._course.kept(one)
         if kept is None:
             self.waiting[one] = {}
+        else:
+            parts = self._depends[one.lesson].of(one)
+            reason = self._asked(kept) or self._stale(kept, parts) or self._settled(one, kept)
+            if not reason:
+                self.done[one] = kept
+                self._previewed.drop(one)
+                return
+            self.waiting[one], self.reasons[one] = parts, reason
+            self._note(one, kept, parts)
+        self._take_over(one)
+
+    def _take_over(self, one: Handed) -> None:
+        """Whether a preview has graded it, and nothing has changed since on which that depends."""
+        made = self._previewed.kept(one)
+        if made is None:
+            self._previewed.drop(one)  # half written, if anything
             return
-        parts = self._depends[one.lesson].of(one)
-        reason = self._stale(kept, parts) or self._settled(one, kept)
-        if not reason:
-            self.done[one] = kept
-            return
-        self.waiting[one], self.reasons[one] = parts, reason
-        self._note(one, kept, parts)
+        parts = self.waiting[one] = self.waiting[one] or self._depends[one.lesson].of(one)
+        damaged = "" if self._previewed.outcome(one) else "what the preview kept is damaged"
+        if reason := self._stale(made, parts) or damaged:
+            self.outdated[one] = reason
+            self._previewed.drop(one)
+        else:
+            self.taken.add(one)
+
+    def outcomes(self, workers: Any) -> Iterator[tuple[Handed, Graded | WorkFailed]]:
+        """Yield (Handed, outcome) of all that waits: what a preview made, then the workers'."""
+        for one in sorted(self.taken):
+            made = self._previewed.outcome(one)
+            if made is None:  # removed since
+                self.taken.remove(one)
+            else:
+                yield one, made
+        yield from workers.map(self.tasks())
 
     def tasks(self) -> Iterator[tuple[Handed, Task]]:
-        """Yield (Handed, Task) for each submission that waits."""
+        """Yield (Handed, Task) for each submission that waits, and that no preview has graded."""
         for one, parts in self.waiting.items():
+            if one in self.taken:
+                continue
             self.waiting[one] = parts or self._depends[one.lesson].of(one)
             text = json.dumps(assemble(self._masters[one.lesson], self._course.read(one)))
             how = self._policy, self._limits, self._course.secrets, self._share
@@ -102,11 +137,13 @@ class Batch:
             notebook, result = json.loads(outcome.notebook), outcome.result
             result.student, result.parts = one.student, self.waiting[one]
             result.regrading = self._regrading
-        path = self._course.autograded(one)
-        self._course.write_companions(one)
+        path = self._home.autograded(one)
+        self._home.write_companions(one)
         records.save(path.parent, notebook, path.stem, result)
         self._store(one, notebook)
         self.done[one] = result
+        if one in self.taken and not self._is_preview:
+            self._previewed.drop(one)
         return result
 
     def _note(self, one: Handed, kept: Result, parts: dict[str, str]) -> None:
@@ -116,10 +153,12 @@ class Batch:
             known = self._scores[one.lesson].get(one.student, {})
             self.before[one] = {name: score for name, score in known.items() if score is not None}
 
+    def _asked(self, kept: Result) -> str:
+        again = self._regrading and kept.regrading != self._regrading
+        return "--regrade asks for it" if again else ""
+
     def _stale(self, kept: Result, parts: dict[str, str]) -> str:
         """Why a kept Result does not hold any more, or ''."""
-        if self._regrading and kept.regrading != self._regrading:
-            return "--regrade asks for it"
         if not kept.parts:
             if kept.ungraded:
                 return "the grader failed before"
@@ -137,7 +176,7 @@ class Batch:
     def _settled(self, one: Handed, kept: Result) -> str:
         """Write what is missing beside a kept Result; why that cannot be, or ''."""
         if not nbgrader_files.complete(self._course.autograded(one).parent):
-            self._course.write_companions(one)
+            self._home.write_companions(one)
         known = self._scores[one.lesson].get(one.student, {})
         if known != {part.name: part.score for part in kept.exercises}:
             try:
@@ -150,7 +189,7 @@ class Batch:
         try:
             self.counts[one] = self._book.store(one, notebook)
         except GradebookError:
-            records.forget(self._course.autograded(one).parent)  # so that the next run grades it
+            records.forget(self._home.autograded(one).parent)  # so that the next run grades it
             raise
 
     def _ungraded(self, one: Handed, error: WorkFailed) -> tuple[dict[str, Any], Result]:

@@ -15,16 +15,17 @@ class Regrading:
     """A run that grades again what is graded, named by the time at which it began.
 
     A file in class/ keeps the name until the run has ended, and each result says in which it was
-    made. ``chosen`` is what was asked for: its lessons and students.
+    made. ``chosen`` is what was asked for: its lessons and students. A preview is not to ``begin``
+    it: it asks what the name would be.
     """
 
-    def __init__(self, course: Course, chosen: Any) -> None:
+    def __init__(self, course: Course, chosen: Any, begin: bool = True) -> None:
         self._path = course.root / "class" / MARKER
         self._chosen = json.dumps(chosen)
         begun = self._begun()
         self.resumed = self._chosen in begun
         self.name = begun.get(self._chosen) or datetime.now(UTC).isoformat(" ")
-        if not self.resumed:
+        if begin and not self.resumed:
             self._write({**begun, self._chosen: self.name})
 
     def end(self) -> None:

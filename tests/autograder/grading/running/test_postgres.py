@@ -49,8 +49,8 @@ def server():
 
 
 @pytest.mark.long
-def test_scores_go_into_postgresql(server, tmp_path):
-    """Scores and a second, regraded score are read back from the server."""
+def test_scores_go_into_postgresql(server, tmp_path, capsys):
+    """Scores and a second, regraded score are read back from the server; a preview writes none."""
     from nbgrader.api import Gradebook
 
     (tmp_path / "autograder").mkdir()
@@ -65,7 +65,13 @@ def test_scores_go_into_postgresql(server, tmp_path):
     sample_class.submit(sample_class.handed_in(SLUG), tmp_path, "ben", SLUG)
     with Gradebook(server, "attention") as book:
         before = {one.student.id: one.score for one in book.assignment_submissions(SLUG)}
+    assert cli.main([*command, "--preview"]) == 0
+    assert "gains: ben, 00_getting_started: 3 → 5 of 5" in capsys.readouterr().out
+    with Gradebook(server, "attention") as book:
+        previewed = {one.student.id: one.score for one in book.assignment_submissions(SLUG)}
+    assert previewed == before
     assert cli.main(command) == 0
+    assert "1 of 2 taken over from the preview" in capsys.readouterr().out
     with Gradebook(server, "attention") as book:
         after = {one.student.id: one.score for one in book.assignment_submissions(SLUG)}
     assert before == {"ada": 5, "ben": 3}

@@ -1,0 +1,94 @@
+"""``autograder grade --preview``: say what a grading would change, and change nothing."""
+
+import collections
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from autograder.commands.support.progress import progress
+from autograder.grading.classroom.folders import PREVIEW, Course, Handed
+from autograder.grading.classroom.gradebook import Book
+from autograder.grading.running import change_notes, preview_lines
+from autograder.grading.running.batch import Batch
+from autograder.grading.running.preview import Preview
+
+STOPPED = 130  # the exit status after Ctrl-C
+
+
+def preview(
+    course: Course,
+    handed: Collection[Handed],
+    workers: Any,
+    make_batch: Callable[[Book, list[Handed]], Batch],
+    notes: Path | None,
+) -> int:
+    """Grade beside the class, say what would be other points; returns the exit status.
+
+    notes  a new folder for notes to the students concerned, or None
+    """
+    if notes:
+        change_notes.refuse(notes)
+    print(f"A preview: no score, page or graded notebook is changed in {course.root}.")
+    with Preview(course, handed) as found:
+        batch = make_batch(found.book, found.handed)
+        _announce(batch, len(found.handed))
+        if not _work(batch, workers):
+            return STOPPED
+        found.compare(batch)
+        for line in preview_lines.lines(found):
+            print(line)
+    _close(batch, found, notes)
+    return _refused(found)
+
+
+def _announce(batch: Batch, count: int) -> None:
+    if batch.done:
+        print(f"{len(batch.done)} of {count} are graded and unchanged: they would be skipped.")
+    for reason, number in collections.Counter(batch.reasons.values()).most_common():
+        print(f"{number} of {count} would be graded again: {reason}.")
+    if batch.taken:
+        print(f"{len(batch.taken)} of {count} are taken over from a preview before this one.")
+    sys.stdout.flush()
+
+
+def _work(batch: Batch, workers: Any) -> bool:
+    """Grade what waits; whether it came to its end."""
+    start, total = time.monotonic(), len(batch.waiting)
+    try:
+        with progress() as bar:
+            line = bar.add_task("preview", total=total, rate="")
+            for number, (one, outcome) in enumerate(batch.outcomes(workers), start=1):
+                batch.keep(one, outcome)
+                rate = number / (time.monotonic() - start)
+                bar.update(line, completed=number, rate=f"{rate:.1f} a second")
+    except KeyboardInterrupt:
+        left = sum(one not in batch.done for one in batch.waiting)
+        print(f"Stopped: {left} of {total} are left; run the same command to go on.")
+        return False
+    return True
+
+
+def _close(batch: Batch, found: Preview, notes: Path | None) -> None:
+    """Say where the notes are, and what comes next."""
+    if notes:
+        count = change_notes.write(notes, found.changes)
+        if count:
+            print(f"{notes}: {count} note{'s' * (count > 1)}, to be sent after autograder grade.")
+        else:
+            print("Nobody's points would change: no note is written.")
+    if batch.waiting:
+        print(
+            f"The results are kept in {PREVIEW}/: autograder grade takes them over, if nothing "
+            "changes until then."
+        )
+
+
+def _refused(found: Preview) -> int:
+    """Say of whom nothing could be told; exit status 1 if there is somebody."""
+    for sentence in found.refused.values():
+        print(f"autograder grade would stop and grade nothing: {sentence}", file=sys.stderr)
+    for one, why in sorted(found.unsaid.items()):
+        print(f"nothing can be said of {one.student}, {one.lesson}: {why}", file=sys.stderr)
+    return 1 if found.refused or found.unsaid else 0

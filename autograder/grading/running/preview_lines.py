@@ -1,0 +1,116 @@
+"""What a preview prints: who would gain and lose which points, and why."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+
+from autograder.grading.classroom import item_analysis
+from autograder.grading.notebook.result import Exercise, Result, clean
+from autograder.grading.running.preview import SAME, Change, Part, Preview
+
+
+def lines(preview: Preview) -> Iterator[str]:
+    """What is to be told of a Preview that has compared: its students one by one, then counts."""
+    several = len({change.why for change in preview.changes}) > 1
+    for change in sorted(preview.changes, key=_sign):
+        yield from _student(change, several)
+    for lesson, name, before, after in preview.other_points():
+        yield f"{lesson}: {name} has {points(after)} in place of {before:g}."
+    yield from _exercises(preview.changes)
+    yield from _counts(preview)
+
+
+def points(count: float) -> str:
+    """'1 point', '2.5 points'."""
+    return f"{count:g} point{'' if count == 1 else 's'}"
+
+
+def reason(result: Result, one: Exercise) -> str:
+    """Why an exercise has the points that its check gives now, in one line; 'right' where all."""
+    if one.score >= one.max:
+        return "right"
+    said = result.problem or item_analysis.said(one.reason).what
+    return clean(said.partition("\n")[0]).removeprefix(f"{one.name}: ").rstrip(".")
+
+
+def total(change: Change) -> str:
+    """'3 → 5 of 5'."""
+    most = sum(most for _, most, _ in change.after.scores.values())
+    return f"{change.before.score:g} → {change.after.score:g} of {most:g}"
+
+
+def _sign(change: Change) -> int:
+    """First those who gain, then those who lose, then those with the same points in all."""
+    return 0 if change.gain > 0 else 1 if change.gain < 0 else 2
+
+
+def _student(change: Change, several: bool) -> Iterator[str]:
+    what = ("gains", "loses", "keeps the total")[_sign(change)]
+    yield f"{what}: {change.one.student}, {change.one.lesson}: {total(change)}"
+    for part in change.parts:
+        yield f"    {part.result.name}: {_part(part, reason(change.result, part.result))}"
+    before, after = change.before.penalty, change.after.penalty
+    if abs(after - before) > SAME:
+        yield f"    late penalty: {before:g} → {after:g}"
+    if several or not change.parts:
+        yield f"    why it is graded again: {change.why}"
+
+
+def _part(part: Part, why: str) -> str:
+    (before, _, was), (after, most, automatic) = part.before, part.after
+    if part.stays:
+        check = f"the check gave {was or 0:g}, and would give {automatic or 0:g}"
+        return f"{points(after)} by hand stay; {check}: {why}"
+    extra = "" if automatic == after else f" (the check: {automatic or 0:g})"
+    return f"{before:g} → {after:g} of {most:g}{extra}: {why}"
+
+
+def _exercises(changes: Iterable[Change]) -> Iterator[str]:
+    """By exercise: how many gain and how many lose, and what their answers are now."""
+    found: dict[tuple[str, str], dict[str, Counter[str]]] = {}
+    for change in changes:
+        for part in change.parts:
+            if part.changed:
+                what = "gain" if part.after[0] > part.before[0] else "lose"
+                kinds = found.setdefault((change.one.lesson, part.result.name), {})
+                kind = item_analysis.kind(asdict(part.result))
+                kinds.setdefault(what, Counter())[kind] += 1
+    for (lesson, name), kinds in found.items():
+        told = (
+            f"{kind.total()} {what}{'s' * (kind.total() == 1)} ({_kinds(kind)})"
+            for what, kind in sorted(kinds.items())
+        )
+        yield f"{lesson}: in {name}, {' and '.join(told)}."
+
+
+def _kinds(kinds: Counter[str]) -> str:
+    if len(kinds) == 1:
+        return f"now {next(iter(kinds))}"
+    return "now " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+
+def _counts(preview: Preview) -> Iterator[str]:
+    signs = Counter(map(_sign, preview.changes))
+    told = len(preview.handed) - len(preview.unsaid) - len(preview.first)
+    gain, lose = signs[0], signs[1]
+    same = sum(one.gain == 0 and any(part.changed for part in one.parts) for one in preview.changes)
+    if told and not gain and not lose:
+        yield f"Nobody's points would change: {told} would keep theirs."
+    elif told:
+        keep = told - gain - lose
+        yield (
+            f"Of {told} graded before, {gain} would gain points, {lose} would lose some, and "
+            f"{keep} would keep theirs."
+        )
+    if same:
+        yield f"{same} of those who keep theirs would gain in one exercise and lose in another."
+    if preview.first:
+        yield f"{len(preview.first)} would be graded for the first time."
+    by_hand = sum(part.stays for change in preview.changes for part in change.parts)
+    if by_hand:
+        yield (
+            f"Scores by hand stay, {by_hand} of them although the check would give other points: "
+            "they would be marked “needs manual grade”."
+        )
+    if any(change.before.penalty or change.after.penalty for change in preview.changes):
+        yield "Late penalties are taken off, as autograder grade would."

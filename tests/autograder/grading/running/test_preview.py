@@ -1,0 +1,438 @@
+"""``autograder grade --preview`` says what a grading would change, and the grading does that."""
+
+import contextlib
+import json
+import shutil
+import sys
+from unittest import mock
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import ROOT, cell_metadata
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course
+from autograder.grading.execution.assemble import error_output
+from autograder.grading.execution.task import Graded, WorkFailed
+from autograder.grading.notebook.result import Exercise, Result
+from autograder.grading.running import result_dependencies
+from tests.autograder import small_class
+from tests.autograder.small_class import SLUG, make_course, scores
+
+# What the checks refuse: a word in the answer to softmax or weighted_average. The check that was
+# wrong refuses a right answer in MINE's words and takes a wrong one in THEIRS; it is mended.
+MINE, THEIRS = "an odd and right way", "a wrong way"
+REFUSED = {"wrong": MINE, "mended": THEIRS}
+LATE = """
+from pathlib import Path
+from autograder.course import configure
+
+c = configure(get_config(), Path(__file__).resolve().parent)
+c.AssignLatePenalties.plugin_class = "penalties.Tenth"
+"""
+PENALTIES = """
+from nbgrader.plugins import BasePlugin
+
+class Tenth(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return 0.1 * score
+"""
+
+
+class Checks:
+    """The checks of a course, as a file of them would be: a version, and a digest of it.
+
+    They stand for a worker, too: ``graded`` holds how often each answer was graded.
+    """
+
+    def __init__(self):
+        self.version, self.graded, self.stop_after, self.fail = "wrong", [], None, False
+
+    def run(self, task):
+        if len(self.graded) == self.stop_after:
+            raise KeyboardInterrupt
+        notebook, exercises = json.loads(task.notebook), []
+        sources = [cell["source"] for cell in notebook["cells"]]
+        for cell in notebook["cells"]:
+            if cell_metadata.run(cell) == cell_metadata.OUTSIDE:
+                name, points = cell_metadata.exercise(cell), cell_metadata.points(cell)
+                own = next(one for one in sources if one.startswith(f"def {name}("))
+                wrong = REFUSED[self.version] in own
+                said = f"{name}: the values are off by {len(self.graded)}.\n  got 1"
+                cell["outputs"] = [error_output("Wrong", [said])] if wrong else []
+                exercises.append(Exercise(name, 0.0 if wrong else points, points, said * wrong))
+        self.graded.append(task.notebook)
+        if self.fail:
+            return WorkFailed("the check divided by zero")
+        result = Result("", task.lesson, exercises, "", 0.1, "none", task.limits.as_dict())
+        result.care_share = task.care_share
+        return Graded(json.dumps(notebook), result)
+
+
+@contextlib.contextmanager
+def in_place():
+    """Let the grading use such checks."""
+    made, digests = Checks(), result_dependencies.Dependencies.of
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_class, "run", made.run)
+        patch.setattr(
+            result_dependencies.Dependencies,
+            "of",
+            lambda self, handed: {**digests(self, handed), "checks": made.version},
+        )
+        yield made
+
+
+@pytest.fixture
+def checks():
+    with in_place() as made:
+        yield made
+    sys.modules.pop("penalties", None)  # the next course's is another one
+
+
+def hand_in(course, student, *words, lesson=SLUG):
+    """A hand-in whose answers to softmax, and to weighted_average, hold such words."""
+    given = zip(("softmax", "weighted_average"), words, strict=False)
+    cells = {name: f"def {name}(scores, dim):\n    return '{word}'" for name, word in given}
+    sample_class.submit(sample_class.handed_in(lesson, cells), course, student, lesson)
+
+
+def grade(course, *options, check=True):
+    return small_class.grade(course, "--sandbox", "off", *options, check=check)
+
+
+def change(course, how):
+    with Gradebook(Course(course).db_url, "attention") as book:
+        how(book)
+        book.db.commit()
+
+
+@pytest.fixture(scope="module")
+def graded_once(tmp_path_factory):
+    """A graded class: ben gains by the mended check, cleo loses, dan does both, ada neither."""
+    made = make_course(tmp_path_factory.mktemp("class"))
+    hand_in(made, "ada")
+    hand_in(made, "ben", MINE)
+    hand_in(made, "cleo", THEIRS)
+    hand_in(made, "dan", THEIRS, MINE)
+    with in_place():
+        grade(made)
+    assert scores(made) == {"ada": 5, "ben": 3, "cleo": 5, "dan": 3}
+    return made
+
+
+@pytest.fixture
+def course(graded_once, tmp_path, checks):
+    """The same, after the check was mended."""
+    checks.version = "mended"
+    return shutil.copytree(graded_once, tmp_path / "course", symlinks=True)
+
+
+AFTER = {"ada": 5, "ben": 5, "cleo": 3, "dan": 3}
+
+
+def listing(course, *but):
+    """Every file of the course with its content, without the preview's own folder."""
+    own = course / "class" / "preview"
+    files = [path for path in course.rglob("*") if path.is_file() and own not in path.parents]
+    return {path: path.read_bytes() for path in files}
+
+
+def test_it_says_who_gains_and_who_loses_and_writes_nothing(course, checks):
+    before = listing(course)
+    said, _, _ = grade(course, "--preview")
+    assert listing(course) == before
+    assert "4 of 4 would be graded again: the checks changed." in said
+    assert "gains: ben, 00_getting_started: 3 → 5 of 5\n    softmax: 0 → 2 of 2: right\n" in said
+    assert "loses: cleo, 00_getting_started: 5 → 3 of 5\n    softmax: 2 → 0 of 2: the val" in said
+    assert "keeps the total: dan, 00_getting_started: 3 → 3 of 5\n    softmax: 2 → 0 of 2" in said
+    assert "in softmax, 1 gains (now right) and 2 lose (now wrong)." in said
+    assert "Of 4 graded before, 1 would gain points, 1 would lose some, and 2 would keep" in said
+    assert "ada" not in said.partition("\n")[2]
+    assert said.index("gains: ben") < said.index("loses: cleo") < said.index("Of 4 graded")
+
+
+def test_the_grading_takes_over_exactly_what_was_previewed(course, checks):
+    grade(course, "--preview")
+    own = course / "class" / "preview" / "results"
+    made = {path.parts[-3]: path.read_text() for path in own.glob(f"*/*/{SLUG}.ipynb")}
+    assert len(checks.graded) == 4
+    said, _, _ = grade(course)
+    assert "4 of 4 taken over from the preview: nothing has changed since." in said
+    assert len(checks.graded) == 4
+    assert scores(course) == AFTER
+    kept_now = {name: Course(course).autograded(one).read_text() for name, one in _handed(course)}
+    assert kept_now == made  # with the numbers in each reason that only that grading drew
+    assert not (course / "class" / "preview").exists()
+    said, _, _ = grade(course)
+    assert "4 of 4 are graded and unchanged: skipped." in said
+
+
+def _handed(course):
+    return [(one.student, one) for one in Course(course).submissions()]
+
+
+def test_only_the_chosen_are_previewed_and_taken_over(course, checks):
+    grade(course, "--preview", "--student", "ben", "--student", "cleo", "--lesson", "0")
+    grade(course, "--student", "ben")
+    assert scores(course) == {"ada": 5, "ben": 5, "cleo": 5, "dan": 3}
+    assert len(checks.graded) == 2
+    said, _, _ = grade(course)
+    assert "1 of 4 taken over from the preview" in said
+    assert len(checks.graded) == 4
+    assert scores(course) == AFTER
+    assert not (course / "class" / "preview").exists()
+
+
+def test_what_changed_since_the_preview_is_graded_afresh_and_said(course, checks):
+    grade(course, "--preview")
+    hand_in(course, "ben", THEIRS)
+    said, _, _ = grade(course)
+    assert "3 of 4 taken over from the preview: nothing has changed since." in said
+    assert "1 of 4 previewed, and yet graded afresh: the submission changed." in said
+    assert len(checks.graded) == 5
+    assert scores(course) == {**AFTER, "ben": 3}
+
+
+def test_what_a_preview_made_is_gone_when_nothing_needs_it(course, checks):
+    grade(course, "--preview")
+    checks.version = "wrong"
+    said, _, _ = grade(course)
+    assert "4 of 4 are graded and unchanged: skipped." in said
+    assert not (course / "class" / "preview").exists()
+    assert len(checks.graded) == 4
+
+
+def test_a_stopped_preview_goes_on(course, checks):
+    before, checks.stop_after = listing(course), 2
+    said, _, status = grade(course, "--preview", check=False)
+    assert status == 130
+    assert "Stopped: 2 of 4 are left; run the same command to go on." in said
+    assert listing(course) == before
+    assert not (course / "class" / "preview" / "gradebook.db").exists()
+    checks.stop_after = None
+    said, _, _ = grade(course, "--preview")
+    assert "2 of 4 are taken over from a preview before this one." in said
+    assert "Of 4 graded before, 1 would gain points, 1 would lose some" in said
+    assert len(checks.graded) == 4
+
+
+@pytest.mark.parametrize("damage", ["notebook", "reasons"])
+def test_a_half_written_outcome_is_none(course, checks, damage):
+    grade(course, "--preview")
+    folder = course / "class" / "preview" / "results" / "ben" / SLUG
+    name = "reasons.json" if damage == "reasons" else f"{SLUG}.ipynb"
+    text = (folder / name).read_text()
+    (folder / name).write_text(text[: len(text) // 2])
+    said, _, _ = grade(course)
+    assert "3 of 4 taken over from the preview" in said
+    assert scores(course) == AFTER
+    assert len(checks.graded) == 5
+    assert not (course / "class" / "preview").exists()
+
+
+def test_left_over_files_of_a_killed_preview_do_no_harm(course, checks):
+    own = course / "class" / "preview"
+    own.mkdir()
+    for name in ("gradebook.db", "gradebook.db-journal", "points.json"):
+        (own / name).write_bytes(b"half written")
+    grade(course, "--preview")
+    assert not list(own.glob("gradebook.db*"))
+    grade(course)
+    assert scores(course) == AFTER
+
+
+def test_points_by_hand_stay_and_it_says_so(course):
+    def by_hand(book):
+        book.find_grade("check_softmax", SLUG, SLUG, "ben").manual_score = 1.5
+        book.find_grade("check_softmax", SLUG, SLUG, "cleo").extra_credit = 0.5
+
+    change(course, by_hand)
+    said, _, _ = grade(course, "--preview")
+    assert "keeps the total: ben, 00_getting_started: 4.5 → 4.5 of 5\n" in said
+    assert "softmax: 1.5 points by hand stay; the check gave 0, and would give 2: right" in said
+    assert "Scores by hand stay, 1 of them although the check would give other points" in said
+    assert (
+        "cleo, 00_getting_started: 5.5 → 3.5 of 5\n    softmax: 2.5 → 0.5 of 2 (the check: 0)"
+        in said
+    )
+    grade(course)
+    assert scores(course) == {"ada": 5, "ben": 4.5, "cleo": 3.5, "dan": 3}
+
+
+def test_late_penalties_are_those_of_the_grading(course):
+    (course / "nbgrader_config.py").write_text(LATE)
+    (course / "penalties.py").write_text(PENALTIES)
+    change(course, lambda book: book.update_or_create_assignment(SLUG, duedate="2020-01-01"))
+    stamp = course / "class" / "submitted" / "ben" / SLUG / "timestamp.txt"
+    stamp.write_text("2020-01-02 12:00:00 UTC")
+    before = listing(course)
+    said, _, _ = grade(course, "--preview")
+    assert listing(course).keys() - before.keys() <= {*course.glob("__pycache__/*")}
+    assert "gains: ben, 00_getting_started: 3 → 4.5 of 5" in said
+    assert "late penalty: 0 → 0.5" in said
+    said, _, _ = grade(course)
+    assert "ben                  5/5  4.5 count" in said
+
+
+def test_what_counts_otherwise_since_the_preview_is_said(course):
+    grade(course, "--preview")
+    change(
+        course,
+        lambda book: setattr(
+            book.find_grade("check_softmax", SLUG, SLUG, "cleo"), "manual_score", 1
+        ),
+    )
+    said, _, _ = grade(course)
+    assert "1 count otherwise than the preview said, for the gradebook changed since" in said
+    assert "cleo 4, not 3." in said
+
+
+def test_nothing_to_do_is_said_and_leaves_no_folder(course, checks):
+    grade(course)
+    before, count = listing(course), len(checks.graded)
+    said, _, _ = grade(course, "--preview")
+    assert "4 of 4 are graded and unchanged: they would be skipped." in said
+    assert "Nobody's points would change: 4 would keep theirs." in said
+    assert (listing(course), len(checks.graded)) == (before, count)
+    assert not (course / "class" / "preview").exists()
+
+
+def test_who_was_never_graded_is_counted(course):
+    hand_in(course, "eve")
+    said, _, _ = grade(course, "--preview")
+    assert "1 would be graded for the first time." in said
+    assert "Of 4 graded before" in said
+    assert "eve" not in said.partition("\n")[2]
+    grade(course)
+    assert scores(course) == {**AFTER, "eve": 5}
+
+
+def test_without_a_gradebook_none_is_made(tmp_path, checks):
+    course = make_course(tmp_path)
+    (course / "class" / "gradebook.db").unlink()
+    hand_in(course, "ada")
+    before = listing(course)
+    said, _, _ = grade(course, "--preview")
+    assert "1 would be graded for the first time." in said
+    assert listing(course) == before
+
+
+def test_a_regrading_is_previewed_and_not_begun(course, checks):
+    grade(course)
+    before, count = listing(course), len(checks.graded)
+    said, _, _ = grade(course, "--preview", "--regrade")
+    assert "4 of 4 would be graded again: --regrade asks for it." in said
+    assert (listing(course), len(checks.graded)) == (before, count + 4)
+    said, _, _ = grade(course, "--regrade")
+    assert "4 of 4 taken over from the preview" in said
+    assert len(checks.graded) == count + 4
+
+
+def test_what_cannot_be_graded_now_cannot_be_told(course, checks):
+    checks.fail = True
+    said, told, status = grade(course, "--preview", "--student", "ben", check=False)
+    assert status == 1
+    assert "nothing can be said of ben, 00_getting_started: this could not be graded" in told
+    assert "loses" not in said
+    assert scores(course)["ben"] == 3
+
+
+class TestLessonThatChanged:
+    """The solved notebook has other exercises, or other points, than the gradebook."""
+
+    def master(self, course, how):
+        link = course / "solutions" / SLUG
+        link.unlink()
+        shutil.copytree(ROOT / "solutions" / SLUG, link)
+        path = link / f"{SLUG}.ipynb"
+        notebook = json.loads(path.read_text())
+        for cell in [cell for cell in notebook["cells"] if cell_metadata.is_check(cell)]:
+            how(notebook, cell)
+        path.write_text(json.dumps(notebook))
+
+    def test_other_points_are_said(self, course):
+        def more(_, cell):
+            if cell_metadata.exercise(cell) == "softmax":
+                cell["metadata"]["nbgrader"]["points"] = 4
+
+        self.master(course, more)
+        before = listing(course)
+        said, _, _ = grade(course, "--preview")
+        assert listing(course) == before
+        assert "00_getting_started: softmax has 4 points in place of 2." in said
+        assert "gains: ada, 00_getting_started: 5 → 7 of 7\n    softmax: 2 → 4 of 4: right" in said
+        grade(course)
+        assert scores(course) == {"ada": 7, "ben": 7, "cleo": 3, "dan": 3}
+
+    def test_that_nbgrader_would_refuse_it_is_said(self, course, tmp_path):
+        def fewer(notebook, cell):
+            if cell_metadata.exercise(cell) == "softmax":
+                notebook["cells"].remove(cell)
+
+        self.master(course, fewer)
+        before = listing(course)
+        said, told, status = grade(course, "--preview", check=False)
+        assert status == 1
+        assert "autograder grade would stop and grade nothing: 00_getting_started: the" in told
+        assert listing(course) == before
+
+
+def test_a_note_for_each_whose_points_change(course, tmp_path):
+    notes = tmp_path / "notes"
+    said, _, _ = grade(course, "--preview", "--notes", str(notes))
+    assert f"{notes}: 3 notes, to be sent after autograder grade." in said
+    assert sorted(path.name for path in notes.iterdir()) == ["ben.txt", "cleo.txt", "dan.txt"]
+    told = (notes / "ben.txt").read_text()
+    assert told == (
+        "Your points in lesson 00 (getting started): 3 before, 5 now, of 5.\n\n"
+        "Your work was graded again, because the checks have changed. What you handed in is the "
+        "same.\n\n- softmax: 0 before, 2 now, of 2. Your answer is right.\n"
+    )
+    told = (notes / "cleo.txt").read_text()
+    assert "- softmax: 2 before, 0 now, of 2. The check says: the values are off by" in told
+    for name in ("ada", "ben", "cleo", "dan"):
+        assert not [path for path in notes.iterdir() if name in path.read_text()]
+
+    _, told, status = grade(course, "--preview", "--notes", str(notes), check=False)
+    assert status == 1
+    assert f"{notes} is there and not empty" in told
+
+
+def test_a_note_says_what_changed(course, tmp_path):
+    (course / "class" / "course.toml").write_text("care_share = 0.5\n")
+    hand_in(course, "ben", "other work")
+    grade(course, "--preview", "--notes", str(tmp_path / "notes"))
+    told = (tmp_path / "notes" / "ben.txt").read_text()
+    assert (
+        "because what you handed in, the checks and the share of points that a lack of care costs "
+        "have changed.\n" in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--preview", "--fix"], "--fix moves what was handed in, and --preview changes nothing"),
+        (["--notes", "notes"], "--notes writes down what a preview finds: add --preview"),
+    ],
+)
+def test_options_that_do_not_go_together(course, options, sentence):
+    _, told, status = grade(course, *options, check=False)
+    assert status == 1
+    assert sentence in told
+
+
+def test_a_cluster_takes_the_same_work(course, checks):
+    from autograder.grading.running import cluster
+
+    with mock.patch.object(cluster, "Cluster", lambda address: small_class.Here(1)):
+        said, _, _ = grade(course, "--preview", "--cluster", "tcp://host:8786")
+        assert "1 would gain points" in said
+        grade(course, "--cluster", "tcp://host:8786")
+    assert len(checks.graded) == 4
+    assert scores(course) == AFTER
+
+
+def test_no_code_of_a_student_sees_a_preview(course):
+    assert str(course / "class" / "preview") in Course(course).secrets
