@@ -8,9 +8,10 @@ from nbgrader.api import Gradebook
 from autograder import CourseError, lessons
 from autograder.collecting.dates import read_time, shown
 from autograder.commands import add_shared
+from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.deadline_extensions import from_file, grant, spans, who_handed_in
 from autograder.grading.classroom.folders import Course
-from autograder.grading.classroom.gradebook import Book, opened
+from autograder.grading.classroom.gradebook import Book
 
 DESCRIPTION = (
     "Set the due date of a lesson in nbgrader's gradebook, from which nbgrader and this course say "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autograder.commands import add_shared
 from autograder.commands.grade import cores
-from autograder.grading.classroom import gradebook
+from autograder.grading.classroom import database
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback import return_format
 from autograder.grading.feedback.refresh import Pages
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     there = course.submissions(options.lesson, options.student)
     handed = [one for one in there if asked(one.student)]
     graded = [one for one in handed if course.autograded(one).is_file()]
-    if not graded or not gradebook.exists(course):
+    if not graded or not database.exists(course):
         what = f"of {', '.join(options.lesson)} " if options.lesson else ""
         print(
             f"Nothing {what}is graded in {course.root}: run autograder grade first.",

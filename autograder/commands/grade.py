@@ -39,10 +39,12 @@ STOPPED = 130  # the exit status after Ctrl-C
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add_shared(parser, "--lesson", "--student")
+    add_shared(parser, "--lesson", "--student", "--section")
     add("--workers", type=int, metavar="N", help="submissions at a time (default: all cores)")
     add("--fix", action="store_true", help="first move work to where it surely belongs")
     add("--regrade", action="store_true", help="grade again what is graded and unchanged")
+    words = "take lessons whose exercises came or went since work was handed in as they are now"
+    add("--adopt", action="store_true", help=words)
     add("--preview", action="store_true", help="say who would gain and lose points; change nothing")
     add(
         "--notes", type=Path, metavar="FOLDER", help="with --preview: a note for each of them, here"
@@ -80,24 +82,33 @@ def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, need
     """Move what is to be moved, grade, and say who is not graded or not known."""
     from autograder.grading.classroom.gradebook import Book
     from autograder.grading.classroom.misplaced import fix, misplaced
+    from autograder.term import groups
 
     if options.fix:
         for sentence in fix(course, options.lesson, options.student):
             print(sentence, flush=True)
-    handed = course.submissions(options.lesson, options.student)
+    if not options.preview:
+        for sentence in groups.share(course.choices, course.handed_in):
+            print(sentence, flush=True)
+    asked = course.in_sections(options.section)
+    there = course.submissions(options.lesson, options.student)
+    handed = [one for one in there if asked(one.student)]
     if handed and options.preview:
         from autograder.commands.support.preview import preview
 
         def make_batch(copy: "Book", chosen: "list[Handed]") -> "Batch":
             return _batch(course, copy, chosen, options, needed)[0]
 
-        return preview(course, handed, workers, make_batch, options.notes)
+        return preview(course, handed, workers, make_batch, options)
     if handed:
+        from autograder.commands.support.changed_lessons import set_apart
+
         with Book(course) as book:
-            status = _grade(course, book, handed, workers, options, needed)
+            handed, left = set_apart(course, book, handed, options.adopt)
+            status = _grade(course, book, handed, workers, options, needed) if handed else 0
             if status == STOPPED:
                 return status
-            status = _compare(book, handed, options) or status
+            status = _compare(book, handed, options) or status or left
     else:
         print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
         status = 1
@@ -179,7 +190,9 @@ def _batch(
     from autograder.grading.running.batch import Batch
     from autograder.grading.running.regrading import Regrading
 
-    chosen = [sorted(options.lesson), sorted(options.student)]
+    chosen = [
+        sorted(names) for names in (options.lesson, options.student, options.section) if names
+    ]
     again = Regrading(course, chosen, begin=not options.preview) if options.regrade else None
     how: Any = {"walls": needed, "regrading": again.name if again else ""}
     how["preview"] = options.preview

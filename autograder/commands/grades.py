@@ -13,8 +13,8 @@ from autograder.collecting.lms_csv import Table
 from autograder.collecting.roster import Roster, Student, of_gradebook
 from autograder.commands import add_shared
 from autograder.grading.classroom import item_analysis
+from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
-from autograder.grading.classroom.gradebook import opened
 from autograder.grading.notebook.filenames import plain
 
 DESCRIPTION = (

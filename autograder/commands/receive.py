@@ -11,8 +11,8 @@ from autograder.collecting.receiving import Dates, How, Received, receive
 from autograder.collecting.roster import Roster, of_gradebook
 from autograder.collecting.search import NotOpened
 from autograder.commands import add_shared
+from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
-from autograder.grading.classroom.gradebook import opened
 from autograder.grading.notebook.result import clean
 from autograder.grading.notebook.submission import place
 from autograder.term import groups

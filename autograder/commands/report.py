@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.commands import add_shared
-from autograder.grading.classroom import gradebook, results_table
+from autograder.grading.classroom import database, gradebook, results_table
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.unexpected_names import absent
 from autograder.reporting import page
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _absent(course: Course, lesson: str) -> list[str]:
     """Ids of the students of the roster who handed in nothing of a lesson."""
-    if not gradebook.exists(course):
+    if not database.exists(course):
         return []
     with gradebook.Book(course) as book:
         return absent(book.roster(), course.submissions([lesson]), lesson)
@@ -74,7 +74,7 @@ def graded(course: Course, lessons: Sequence[str] = ()) -> list[dict[str, Any]]:
     handed = course.submissions(lessons)
     kept = map(course.kept, handed)
     results = [result.as_dict() for result in kept if result is not None]
-    if not gradebook.exists(course):
+    if not database.exists(course):
         return results
     with gradebook.Book(course) as book:
         counted = {lesson: book.counted(lesson) for lesson in {one.lesson for one in handed}}

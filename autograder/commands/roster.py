@@ -5,8 +5,8 @@ import argparse
 from autograder.collecting.enrolling import enrol
 from autograder.collecting.roster import from_csv, shared_keys
 from autograder.commands import add_shared
+from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
-from autograder.grading.classroom.gradebook import opened
 
 DESCRIPTION = (
     "Read students from a CSV file (id, first_name, last_name, email, lms_user_id; what Canvas and "

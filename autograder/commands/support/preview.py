@@ -1,5 +1,6 @@
 """``autograder grade --preview``: say what a grading would change, and change nothing."""
 
+import argparse
 import collections
 import sys
 import time
@@ -7,9 +8,10 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from autograder.commands.support.changed_lessons import HINT
 from autograder.commands.support.progress import progress
 from autograder.grading.classroom.folders import PREVIEW, Course, Handed
-from autograder.grading.classroom.gradebook import Book
+from autograder.grading.classroom.gradebook import Book, ChangedExercises
 from autograder.grading.running import change_notes, preview_lines
 from autograder.grading.running.batch import Batch
 from autograder.grading.running.preview import Preview
@@ -22,16 +24,18 @@ def preview(
     handed: Collection[Handed],
     workers: Any,
     make_batch: Callable[[Book, list[Handed]], Batch],
-    notes: Path | None,
+    options: argparse.Namespace,
 ) -> int:
     """Grade beside the class, say what would be other points; returns the exit status.
 
-    notes  a new folder for notes to the students concerned, or None
+    options  the command's: ``notes``, a new folder for notes to the students concerned, or None;
+             ``adopt``, whether lessons with other exercises than before are taken as they are now
     """
+    notes: Path | None = options.notes
     if notes:
         change_notes.refuse(notes)
     print(f"A preview: no score, page or graded notebook is changed in {course.root}.")
-    with Preview(course, handed) as found:
+    with Preview(course, handed, options.adopt) as found:
         batch = make_batch(found.book, found.handed)
         _announce(batch, len(found.handed))
         if not _work(batch, workers):
@@ -87,8 +91,12 @@ def _close(batch: Batch, found: Preview, notes: Path | None) -> None:
 
 def _refused(found: Preview) -> int:
     """Say of whom nothing could be told; exit status 1 if there is somebody."""
-    for sentence in found.refused.values():
-        print(f"autograder grade would stop and grade nothing: {sentence}", file=sys.stderr)
+    for lesson, error in found.refused.items():
+        if isinstance(error, ChangedExercises):
+            print(f"{error}. Its graded submissions would stay as they are; {HINT}")
+            continue
+        print(f"autograder grade would stop and grade nothing: {lesson}: {error}", file=sys.stderr)
     for one, why in sorted(found.unsaid.items()):
         print(f"nothing can be said of {one.student}, {one.lesson}: {why}", file=sys.stderr)
-    return 1 if found.refused or found.unsaid else 0
+    told = all(isinstance(error, ChangedExercises) for error in found.refused.values())
+    return 1 if found.unsaid or not told else 0

@@ -1,10 +1,7 @@
 """nbgrader's gradebook, written by one process over one connection."""
 
-import contextlib
-import logging
-import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -12,12 +9,10 @@ import nbformat
 from nbgrader import utils
 from nbgrader.api import (
     Assignment,
-    Base,
     BaseCell,
     Comment,
     Grade,
     Gradebook,
-    InvalidEntry,
     MissingEntry,
     Notebook,
     Student,
@@ -27,31 +22,27 @@ from nbgrader.api import (
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
-from sqlalchemy import create_engine, insert, inspect, select
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
-from autograder import CourseError, cell_metadata
+from autograder import cell_metadata
+from autograder.grading.classroom import adoption
+from autograder.grading.classroom.adoption import Difference
+from autograder.grading.classroom.database import LOG, GradebookError, raise_faults, usable
 from autograder.grading.classroom.deadline_extensions import from_file, handed_in
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.temporary import Temporary
 
 
-class GradebookError(CourseError):
-    """The gradebook cannot be read, or take the scores of a lesson; str() says why."""
+class ChangedExercises(GradebookError):
+    """A lesson has other exercises than when it was handed in; ``found`` says which."""
 
-
-REMEDIES = {
-    "locked": "something else is writing to it: try again",
-    "is full": "make room, and run the same command again",
-    "readonly": "make the file and its folder writable, and run the same command again",
-    "no such column": "another version of nbgrader made it: keep a copy, run `nbgrader db upgrade`",
-}
-NBGRADER_LOGS = ("traitlets", "tornado.application")  # its applications', and its gradebook's
-LOG = logging.getLogger("autograder.gradebook")
-LOG.addHandler(logging.NullHandler())  # nbgrader logs names
+    def __init__(self, lesson: str, found: Difference) -> None:
+        self.lesson, self.found = lesson, found
+        gone, new = (", ".join(names) for names in (found.gone, found.new))
+        parts = [f"without {gone}"] * bool(gone) + [f"with {new}"] * bool(new)
+        super().__init__(
+            f"{lesson} is another than when the class handed it in: {' and '.join(parts)}"
+        )
 
 
 @dataclass
@@ -70,43 +61,12 @@ class Counted:
         return sum(score for score, _, _ in self.scores.values()) - self.penalty
 
 
-@contextlib.contextmanager
-def opened(course: Course) -> Iterator[Gradebook]:
-    """nbgrader's gradebook. Raises GradebookError where the database cannot be used."""
-    with _usable(course), Gradebook(course.db_url, course.id) as book:
-        yield book
-
-
-@contextlib.contextmanager
-def _usable(course: Course) -> Iterator[None]:
-    """Turn what the database refuses into a GradebookError; nbgrader logs the whole traceback."""
-    before = {log: log.disabled for log in map(logging.getLogger, NBGRADER_LOGS)}
-    try:
-        for log in before:
-            log.disabled = True
-        yield
-    except (SQLAlchemyError, InvalidEntry) as error:
-        raise _unusable(course, error) from error
-    finally:
-        for log, disabled in before.items():
-            log.disabled = disabled
-
-
-def _unusable(course: Course, error: Exception) -> GradebookError:
-    """What the database said, without SQLAlchemy's query and link, and what helps."""
-    said = str(getattr(error, "orig", None) or error).splitlines()
-    cause = said[0] if said else type(error).__name__
-    remedy = "".join(f"; {what}" for words, what in REMEDIES.items() if words in cause)
-    url = make_url(course.db_url)
-    return GradebookError(f"the gradebook {url!r} cannot be used: {cause}{remedy}")
-
-
 class Book:
     """The scores of a course. ``store`` does to the database what ``nbgrader autograde`` does."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
-        with _usable(course):
+        with usable(course):
             self._book = Gradebook(course.db_url, course.id)
         self._names: dict[str, str] = {}  # of graded and solution cells, by id
         self._checksums: dict[str, dict[str, str]] = {}
@@ -117,25 +77,33 @@ class Book:
     def __exit__(self, *_: object) -> None:
         self._book.close()
 
-    def register(self, lesson: str) -> None:
+    def register(self, lesson: str, adopt: bool = False) -> None:
         """Make sure that the gradebook knows ``lesson`` as it is now, as generate_assignment would.
 
-        Raises GradebookError where nbgrader refuses, say because graded cells came or went.
+        adopt  also where exercises came or went since work was handed in
+
+        Raises ChangedExercises where they did, and GradebookError where nbgrader refuses.
         """
         master = records.read_notebook(self._course.master(lesson))
-        with _usable(self._course):
+        with usable(self._course):
             known = self._knows(lesson, master["cells"])
+            found = adoption.difference(self._book, lesson, master["cells"])
+            if (found.gone or found.new) and not adopt:
+                raise ChangedExercises(lesson, found)
+            if found:
+                adoption.adopt(self._book, lesson, master["cells"])
+                known = False
         if not known:
             try:
                 _register(self._course, lesson)
             except (SystemExit, Exception) as error:
-                _raise_faults(self._course, error)
+                raise_faults(self._course, error)
                 raise GradebookError(
                     f"{lesson}: the gradebook has other exercises than the solved notebook, and "
                     f"nbgrader does not accept these: {error}"
                 ) from error
             self._book.db.expire_all()
-        with _usable(self._course):
+        with usable(self._course):
             from_file(self._book, self._course.choices, [lesson])
             notebook = self._book.find_notebook(lesson, lesson)
             graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
@@ -164,7 +132,7 @@ class Book:
         Grading adds who is not there, by the id alone.
         """
         columns = (Student.id, Student.first_name, Student.last_name, Student.email)
-        with _usable(self._course):
+        with usable(self._course):
             rows = self._book.db.query(*columns).all()
         return {student: any(told) for student, *told in rows}
 
@@ -190,7 +158,7 @@ class Book:
 
     def _rows(self, lesson: str, kind: type[Grade] | type[Comment], *columns: Any) -> Iterable[Any]:
         """Tuples (student, cell, *columns) of each grade or comment in a lesson."""
-        with _usable(self._course):
+        with usable(self._course):
             return (
                 self._book.db.query(SubmittedAssignment.student_id, BaseCell.name, *columns)
                 .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
@@ -209,7 +177,7 @@ class Book:
         GradebookError where the penalty cannot be worked out, or the database takes nothing.
         """
         book, lesson = self._book, handed.lesson
-        with _usable(self._course):
+        with usable(self._course):
             book.update_or_create_student(handed.student)
             timestamp = self._course.timestamp(handed)
             more = {"timestamp": timestamp} if timestamp else {}
@@ -250,41 +218,6 @@ class Book:
         finally:
             sys.path.remove(folder)
         self._book.db.expire_all()
-
-
-def _raise_faults(course: Course, error: BaseException | None) -> None:
-    """Raise what is behind an error of nbgrader's, if it is the database or a disk."""
-    while error is not None:
-        if isinstance(error, SQLAlchemyError | InvalidEntry):
-            raise _unusable(course, error) from error
-        if isinstance(error, OSError):
-            raise error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-
-
-def exists(course: Course) -> bool:
-    """Whether the course has a gradebook; opening one that is not there would make it."""
-    url = make_url(course.db_url)
-    if not url.drivername.startswith("sqlite"):
-        return True
-    return os.path.lexists(url.database or "")
-
-
-def copy_gradebook(course: Course, into: Course) -> None:
-    """Make the gradebook of ``into``, with all rows of that of ``course``, which is only read.
-
-    Raises GradebookError where the one cannot be read, or the other not be written.
-    """
-    target = create_engine(into.db_url, poolclass=NullPool)
-    with _usable(into), target.begin() as new:
-        Base.metadata.create_all(new)
-        if exists(course):
-            source = create_engine(course.db_url, poolclass=NullPool)
-            with _usable(course), source.connect() as old:
-                known = inspect(old).get_table_names()
-                for table in Base.metadata.sorted_tables:
-                    if table.name in known and (rows := old.execute(select(table)).all()):
-                        new.execute(insert(table), [row._asdict() for row in rows])
 
 
 def _register(course: Course, lesson: str) -> None:

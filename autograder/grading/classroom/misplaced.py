@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder import lessons
-from autograder.grading.classroom import likely_lesson
 from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.notebook import likely_lesson
 from autograder.grading.notebook.filenames import is_notebook, not_an_id
 from autograder.grading.notebook.nbgrader_files import TIMESTAMP
 from autograder.grading.notebook.result import clean

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from autograder import cell_metadata
+from autograder.grading.classroom.database import GradebookError
 from autograder.grading.classroom.folders import Course, Handed
-from autograder.grading.classroom.gradebook import Book, GradebookError
+from autograder.grading.classroom.gradebook import Book
 from autograder.grading.execution.assemble import assemble, error_output
 from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
 from autograder.grading.notebook import nbgrader_files, records

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from autograder import cell_metadata
+from autograder.grading.classroom.database import GradebookError, copy_gradebook
 from autograder.grading.classroom.folders import Course, Handed
-from autograder.grading.classroom.gradebook import Book, Counted, GradebookError, copy_gradebook
+from autograder.grading.classroom.gradebook import Book, Counted
 from autograder.grading.notebook.result import Exercise, Result
 from autograder.grading.running.batch import Batch
 from autograder.grading.running.previewed import Previewed
@@ -62,13 +63,14 @@ class Change:
 class Preview:
     """The preview of a grading. As a context it has ``book``, the copy, which is removed after it.
 
-    ``refused``  why nbgrader would not take a lesson's exercises; nothing of it can be told
+    ``adopt``    whether lessons are taken whose exercises came or went since they were handed in
+    ``refused``  why a lesson's exercises are not taken; nothing of it can be told
     """
 
-    def __init__(self, course: Course, handed: Collection[Handed]) -> None:
-        self._course, self._chosen = course, handed
+    def __init__(self, course: Course, handed: Collection[Handed], adopt: bool = False) -> None:
+        self._course, self._chosen, self._adopt = course, handed, adopt
         self._store = Previewed(course)
-        self.refused: dict[str, str] = {}
+        self.refused: dict[str, GradebookError] = {}
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as undo:
@@ -122,9 +124,9 @@ class Preview:
 
     def _register(self, lesson: str) -> None:
         try:
-            self.book.register(lesson)
+            self.book.register(lesson, self._adopt)
         except GradebookError as error:
-            self.refused[lesson] = str(error)
+            self.refused[lesson] = error
 
     def _was_graded(self, one: Handed) -> bool:
         found = self._before[one.lesson].get(one.student)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
+from autograder.cell_metadata import exercise_called
 from autograder.grading.classroom import item_analysis
 from autograder.grading.notebook.result import Exercise, Result, clean
 from autograder.grading.running.preview import SAME, Change, Part, Preview
@@ -49,11 +50,22 @@ def _student(change: Change, several: bool) -> Iterator[str]:
     yield f"{what}: {change.one.student}, {change.one.lesson}: {total(change)}"
     for part in change.parts:
         yield f"    {part.result.name}: {_part(part, reason(change.result, part.result))}"
+    yield from _came_or_went(change)
     before, after = change.before.penalty, change.after.penalty
     if abs(after - before) > SAME:
         yield f"    late penalty: {before:g} → {after:g}"
     if several or not change.parts:
         yield f"    why it is graded again: {change.why}"
+
+
+def _came_or_went(change: Change) -> Iterator[str]:
+    """The exercises that only one of the two versions of a lesson has."""
+    old, new = change.before.scores, change.after.scores
+    for cell in sorted(old.keys() - new.keys()):
+        yield f"    {exercise_called(cell)}: {old[cell][0]:g} → no longer asked for"
+    for cell in sorted(new.keys() - old.keys()):
+        score, most, _ = new[cell]
+        yield f"    {exercise_called(cell)}: was not asked for → {score:g} of {most:g}"
 
 
 def _part(part: Part, why: str) -> str:

@@ -365,17 +365,40 @@ class TestLessonThatChanged:
         grade(course)
         assert scores(course) == {"ada": 7, "ben": 7, "cleo": 3, "dan": 3}
 
-    def test_that_nbgrader_would_refuse_it_is_said(self, course, tmp_path):
+    def test_a_lesson_with_other_exercises_stays_until_it_is_adopted(self, course):
         def fewer(notebook, cell):
             if cell_metadata.exercise(cell) == "softmax":
                 notebook["cells"].remove(cell)
 
         self.master(course, fewer)
         before = listing(course)
-        said, told, status = grade(course, "--preview", check=False)
-        assert status == 1
-        assert "autograder grade would stop and grade nothing: 00_getting_started: the" in told
+        said, _, _ = grade(course, "--preview")
+        assert "another than when the class handed it in: without softmax. Its graded" in said
         assert listing(course) == before
+        said, _, _ = grade(course)
+        assert "Its 4 graded submissions stay as they are" in said
+        hand_in(course, "eve")
+        said, told, status = grade(course, check=False)
+        assert status == 1 and "not graded: 1 new submissions of 00_getting_started" in told
+
+        before = listing(course)
+        said, _, _ = grade(course, "--preview", "--adopt")
+        assert "    softmax: 2 → no longer asked for" in said
+        assert listing(course) == before
+        said, _, _ = grade(course, "--adopt")
+        assert "without softmax. This is so in the gradebook now." in said
+        assert scores(course) == {"ada": 3, "ben": 3, "cleo": 3, "dan": 3, "eve": 3}
+        (copy,) = (course / "class" / "replaced").glob("gradebook-*.db")
+        with Gradebook(f"sqlite:///{copy}", "attention") as book:
+            assert {one.score for one in book.assignment_submissions(SLUG)} == {3, 5}
+
+        (course / "solutions" / SLUG / f"{SLUG}.ipynb").write_bytes(
+            (ROOT / "solutions" / SLUG / f"{SLUG}.ipynb").read_bytes()
+        )
+        said, _, _ = grade(course, "--preview", "--adopt")
+        assert "    softmax: was not asked for → 2 of 2" in said
+        grade(course, "--adopt")
+        assert scores(course) == {"ada": 5, "ben": 5, "cleo": 3, "dan": 3, "eve": 5}
 
 
 def test_a_note_for_each_whose_points_change(course, tmp_path):

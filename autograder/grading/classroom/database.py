@@ -1,0 +1,96 @@
+"""The database of nbgrader's gradebook: opened, copied, and what it refuses in one sentence."""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+
+from nbgrader.api import Base, Gradebook, InvalidEntry
+from sqlalchemy import create_engine, insert, inspect, select
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from autograder import CourseError
+from autograder.grading.classroom.folders import Course
+
+
+class GradebookError(CourseError):
+    """The gradebook cannot be read, or take the scores of a lesson; str() says why."""
+
+
+REMEDIES = {
+    "locked": "something else is writing to it: try again",
+    "is full": "make room, and run the same command again",
+    "readonly": "make the file and its folder writable, and run the same command again",
+    "no such column": "another version of nbgrader made it: keep a copy, run `nbgrader db upgrade`",
+}
+NBGRADER_LOGS = ("traitlets", "tornado.application")  # its applications', and its gradebook's
+LOG = logging.getLogger("autograder.gradebook")
+LOG.addHandler(logging.NullHandler())  # nbgrader logs names
+
+
+@contextlib.contextmanager
+def opened(course: Course) -> Iterator[Gradebook]:
+    """nbgrader's gradebook. Raises GradebookError where the database cannot be used."""
+    with usable(course), Gradebook(course.db_url, course.id) as book:
+        yield book
+
+
+@contextlib.contextmanager
+def usable(course: Course) -> Iterator[None]:
+    """Turn what the database refuses into a GradebookError; nbgrader logs the whole traceback."""
+    before = {log: log.disabled for log in map(logging.getLogger, NBGRADER_LOGS)}
+    try:
+        for log in before:
+            log.disabled = True
+        yield
+    except (SQLAlchemyError, InvalidEntry) as error:
+        raise _unusable(course, error) from error
+    finally:
+        for log, disabled in before.items():
+            log.disabled = disabled
+
+
+def _unusable(course: Course, error: Exception) -> GradebookError:
+    """What the database said, without SQLAlchemy's query and link, and what helps."""
+    said = str(getattr(error, "orig", None) or error).splitlines()
+    cause = said[0] if said else type(error).__name__
+    remedy = "".join(f"; {what}" for words, what in REMEDIES.items() if words in cause)
+    url = make_url(course.db_url)
+    return GradebookError(f"the gradebook {url!r} cannot be used: {cause}{remedy}")
+
+
+def raise_faults(course: Course, error: BaseException | None) -> None:
+    """Raise what is behind an error of nbgrader's, if it is the database or a disk."""
+    while error is not None:
+        if isinstance(error, SQLAlchemyError | InvalidEntry):
+            raise _unusable(course, error) from error
+        if isinstance(error, OSError):
+            raise error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def exists(course: Course) -> bool:
+    """Whether the course has a gradebook; opening one that is not there would make it."""
+    url = make_url(course.db_url)
+    if not url.drivername.startswith("sqlite"):
+        return True
+    return os.path.lexists(url.database or "")
+
+
+def copy_gradebook(course: Course, into: Course) -> None:
+    """Make the gradebook of ``into``, with all rows of that of ``course``, which is only read.
+
+    Raises GradebookError where the one cannot be read, or the other not be written.
+    """
+    target = create_engine(into.db_url, poolclass=NullPool)
+    with usable(into), target.begin() as new:
+        Base.metadata.create_all(new)
+        if exists(course):
+            source = create_engine(course.db_url, poolclass=NullPool)
+            with usable(course), source.connect() as old:
+                known = inspect(old).get_table_names()
+                for table in Base.metadata.sorted_tables:
+                    if table.name in known and (rows := old.execute(select(table)).all()):
+                        new.execute(insert(table), [row._asdict() for row in rows])
