@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from attention.provided.terminal_output import replace_what_cannot_be_shown
 from autograder import CourseError
+from autograder.building.own import links
 from autograder.commands.support import io_errors
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
@@ -21,6 +22,7 @@ COMMANDS = {  # what each says of itself in the list of all
     "collect": "collect the pieces that you have built, to train with them",
     "book": "build the course as a web page",
     "glass": "write a page in which a shipped model runs and shows what it computes",
+    "new-lesson": "begin a lesson of your own, in a folder of yours",
     "release": "make what students get: lessons, the library before them, no solution",
     "roster": "put the students of a class into the gradebook, from CSV",
     "due": "set or show when lessons are due",
@@ -42,7 +44,7 @@ def parser(chosen: str = "") -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="autograder", description=DESCRIPTION)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, words in COMMANDS.items():
-        module = f"autograder.commands.{name}"
+        module = f"autograder.commands.{name.replace('-', '_')}"
         if importlib.util.find_spec(module) is None:
             continue  # students get those that they can use
         one = commands.add_parser(name, help=words)
@@ -80,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _import_jsonschema_without_addresses()
         options = parser(*words[:1]).parse_args(words)
+        links.link()  # an instructor's own lessons, if there are any
         status = options.run(options)
         sys.stdout.flush()
         return status
