@@ -30,10 +30,15 @@ def begin(name: str, to: str = "", root: Path = ROOT) -> list[Path]:
     Without ``to`` the folder is the one that class/course.toml names; where that names none, it
     names ``to`` from now on. Raises OwnLessonError, before anything is written.
     """
-    exercise = _exercise(name)
-    folder, is_new = _folder(to, root)
+    exercise = name.removeprefix(lessons.OWN)
     lesson = lessons.OWN + exercise
+    _refuse_name(lesson)
+    folder, is_new = _folder(to, root)
     number = _free_number(folder, lesson)
+    if keyword.iskeyword(exercise) or registry.is_exercise(exercise):
+        raise OwnLessonError(
+            f"{exercise!r} is taken, by an exercise or by Python: choose another name"
+        )
     files = {
         kind: folder / kind / f"{f'{number}_' * (kind == SOURCE)}{lesson}.py" for kind in PLACES
     }
@@ -51,20 +56,12 @@ def begin(name: str, to: str = "", root: Path = ROOT) -> list[Path]:
     return list(files.values())
 
 
-def _exercise(name: str) -> str:
-    """The name of the lesson's exercise, and of the lesson without own_."""
-    exercise = name.removeprefix(lessons.OWN)
-    whole = lessons.OWN + exercise
-    if not NAME.fullmatch(whole) or whole.startswith(lessons.OWN_ANSWERS):
+def _refuse_name(lesson: str) -> None:
+    if not NAME.fullmatch(lesson) or lesson.startswith(lessons.OWN_ANSWERS):
         raise OwnLessonError(
-            f"{name!r} is no name for a lesson: take small letters, digits and _, a letter first, "
-            "as in fourier_features, and not for_ first"
+            f"{lesson.removeprefix(lessons.OWN)!r} is no name for a lesson: take small letters, "
+            "digits and _, a letter first, as in fourier_features, and do not begin with for_"
         )
-    if keyword.iskeyword(exercise) or registry.is_exercise(exercise):
-        raise OwnLessonError(
-            f"{exercise!r} is the name of an exercise already, or Python's own: choose another one"
-        )
-    return exercise
 
 
 def _folder(to: str, root: Path) -> tuple[Path, bool]:
