@@ -8,6 +8,8 @@ from collections.abc import Container, Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from autograder.lessons import answer_modules
+
 LATER = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -48,8 +50,7 @@ def of_lesson(name: str, root: Path, more: Iterable[str] = (), by_name: bool = F
 
     name  of the lesson's modules, as in 'masked_attention'
     """
-    kinds = ("autograder.checks", "autograder.mistakes", "attention")
-    start = [*(f"{kind}.{name}" for kind in kinds), *more]
+    start = [f"autograder.checks.{name}", f"attention.{name}", *answer_modules(name), *more]
     return modules(start, root, ("attention", "autograder"), by_name=by_name)
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from autograder import CourseError
 
 RELEASED = "autograder/released"  # in a student's own copy: the notebooks as they were handed out
+OWN = "own_"  # begins the name of an instructor's own lesson: none of the course's does
+OWN_ANSWERS = f"{OWN}for_"  # then the lesson to whose exercises an instructor stores answers
 
 
 class UnknownLesson(CourseError):
@@ -15,6 +17,15 @@ class UnknownLesson(CourseError):
 def name_of(slug: str) -> str:
     """'kernel_regression' of '01_kernel_regression': what the lesson's modules are called."""
     return slug.partition("_")[2]
+
+
+def answer_modules(name: str) -> list[str]:
+    """The modules with stored answers to a lesson's exercises, be they there: an instructor's last.
+
+    >>> answer_modules("kernel_regression")[1]
+    'autograder.mistakes.own_for_kernel_regression'
+    """
+    return [f"autograder.mistakes.{start}{name}" for start in ("", OWN_ANSWERS)]
 
 
 def choose(names: Collection[str], slugs: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from autograder import ROOT, CourseError
 
@@ -15,16 +16,36 @@ def care_share(root: Path | str = ROOT) -> float:
     ``root`` is the folder of the course; 0 makes care a matter of advice. Raises CourseError for a
     file that is no TOML, or a share that is not from 0 to 1.
     """
-    path = next((one for name in NAMES if (one := Path(root) / name).is_file()), None)
-    if path is None:
-        return CARE_SHARE
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8")).get("care_share", CARE_SHARE)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CourseError(f"{path}: this is no TOML ({error})") from None
+    path, settings = _read(Path(root))
+    found = settings.get("care_share", CARE_SHARE)
     if type(found) not in (int, float) or not 0 <= found <= 1:
         raise CourseError(f"{path}: care_share = {found!r} is no number from 0 to 1")
     return float(found)
+
+
+def own_folder(root: Path | str = ROOT) -> Path | None:
+    """The folder of the instructor's own lessons, be it there or not; None where none is named.
+
+    A relative one starts at ``root``, the folder of the course. Raises CourseError for a file that
+    is no TOML, or a name that is none.
+    """
+    path, settings = _read(Path(root))
+    found = settings.get("own")
+    if found is None:
+        return None
+    if not isinstance(found, str) or not found.strip():
+        raise CourseError(f'{path}: own = {found!r} names no folder; write own = "../my-lessons"')
+    return (Path(root) / Path(found).expanduser()).resolve()
+
+
+def _read(root: Path) -> tuple[Path, dict[str, Any]]:
+    """The file with the settings, and what it says: nothing where there is none."""
+    paths = [root / name for name in NAMES]
+    path = next((one for one in paths if one.is_file()), paths[0])
+    try:
+        return path, tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path}: this is no TOML ({error})") from None
 
 
 def earned(points: float, cost: float) -> float:

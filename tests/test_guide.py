@@ -26,6 +26,8 @@ WRONG = "def distances(queries, keys):\n    return queries - keys.T"
 ELSEWHERE = {
     "init": "tests/autograder/term/test_class.py",
     "release": "tests/autograder/releasing/test_release.py",
+    "new-lesson": "tests/autograder/building/own/test_own_lesson.py",
+    "build": "tests/autograder/building/own/test_own_lesson.py",
     "verify": "tests/autograder/building/gates/test_verify.py",
     "leaderboard": "tests/autograder/leaderboard/test_leaderboard.py",
 }
@@ -110,9 +112,9 @@ def test_a_command_that_is_left_out_here_is_run_elsewhere(command):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_command_named_on_a_page_is_there(path):
-    named = re.findall(r"`autograder ([a-z]+)", path.read_text(encoding="utf-8"))
+    named = re.findall(r"`autograder ([a-z-]+)", path.read_text(encoding="utf-8"))
     blocks = re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
-    named += re.findall(r"^autograder ([a-z]+)", "".join(blocks), re.M)
+    named += re.findall(r"^autograder ([a-z-]+)", "".join(blocks), re.M)
     assert [name for name in named if name not in cli.COMMANDS] == []
     nbgraders = re.findall(r"`nbgrader ([a-z_]+)", path.read_text(encoding="utf-8"))
     assert [name for name in nbgraders if name not in NbGraderApp.subcommands] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = sorted((ROOT / "source").glob("[0-9][0-9]_*.py"))
+SOURCES = sorted((ROOT / "source").glob("[0-4][0-9]_*.py"))  # an instructor's own: as they like
 CELL = re.compile(r"^# %%(.*)\n((?:(?!# %%).*\n?)*)", re.MULTILINE)
 LONGEST_DEMONSTRATION, MOST = 6, 80  # lines of code
 SETTINGS = "leaderboard"  # a cell of settings, which learners edit, one in a line

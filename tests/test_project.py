@@ -116,7 +116,7 @@ def test_the_changelog_begins_with_the_version_that_is_installed():
 
 
 def test_the_changelog_counts_the_exercises_as_the_sources_do():
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "source").glob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "source").glob("[0-4]*.py")]
     graded = sum(len(re.findall(r"^# %% check=", text, re.MULTILINE)) for text in sources)
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"{graded} graded exercises" in changes

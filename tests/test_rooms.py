@@ -30,7 +30,7 @@ GRADING = (
     "grading.execution",
     "grading.notebook",
 )
-BUILDING = ("building.book", "building.gates", "building")
+BUILDING = ("building.book", "building.gates", "building.own", "building")
 PROVIDED = (
     "provided.models.bert",
     "provided.models.decoders",

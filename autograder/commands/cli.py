@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from attention.provided.terminal_output import replace_what_cannot_be_shown
 from autograder import CourseError
+from autograder.building.own import links
 from autograder.commands.support import io_errors
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
@@ -23,6 +24,7 @@ COMMANDS = {  # what each says of itself in the list of all
     "glass": "write a page in which a shipped model runs and shows what it computes",
     "init": "write class/course.toml, in which a class chooses what it has",
     "plan": "show the term of a class as a table",
+    "new-lesson": "begin a lesson of your own, in a folder of yours",
     "release": "make what students get: lessons, the library before them, no solution",
     "roster": "put the students of a class into the gradebook, from CSV",
     "due": "set or show when lessons are due",
@@ -44,7 +46,7 @@ def parser(chosen: str = "") -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="autograder", description=DESCRIPTION)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, words in COMMANDS.items():
-        module = f"autograder.commands.{name}"
+        module = f"autograder.commands.{name.replace('-', '_')}"
         if importlib.util.find_spec(module) is None:
             continue  # students get those that they can use
         one = commands.add_parser(name, help=words)
@@ -82,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _import_jsonschema_without_addresses()
         options = parser(*words[:1]).parse_args(words)
+        links.link()  # an instructor's own lessons, if there are any
         status = options.run(options)
         sys.stdout.flush()
         return status

@@ -2,6 +2,7 @@
 
 import argparse
 
+from autograder.lessons import OWN, name_of
 from autograder.releasing.write import release
 
 DESCRIPTION = (
@@ -25,6 +26,12 @@ def run(options: argparse.Namespace) -> int:
     size = f"{done.count} files, {done.size / 2**20:.1f} MiB"
     print(f"{options.to}: {', '.join(done.lessons)}; {size}")
     print(f"Searched for {done.secrets} lines of solutions: none is there.")
+    for slug in done.lessons:
+        if name_of(slug).startswith(OWN):
+            print(
+                f"{slug} comes after all lessons of the course, so this holds the library that "
+                "solves them: hand it out when those that you grade are over."
+            )
     for path in done.kept:
         print(f"{path} was worked in and stays as it is")
     return 0

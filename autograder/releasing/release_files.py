@@ -53,7 +53,8 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     hidden = visible_files.hidden(ROOT / "attention", chosen[0].slug)
     _refuse_dependent(chosen, hidden)
     modules = _modules([*before, *chosen], hidden)
-    modules |= {lesson.mistakes for lesson in before}
+    answers = [name for lesson in before for name in lessons.answer_modules(lesson.name)]
+    modules |= {ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in answers}
     packages = {folder / "__init__.py" for path in modules for folder in path.parents}
     modules |= {path for path in packages if path.is_file()}
     paths = [*modules, *_scripts(modules), *(ROOT / name for name in ALWAYS)]

@@ -16,9 +16,9 @@ from autograder.reporting.fragments import bound, drop_docstrings
 
 IMPORTS = ast.Import | ast.ImportFrom
 NOTE = """\
-# Read it before you paste it into autograder/mistakes/{lesson}.py: stored mistakes run without a
-# sandbox. Then write the hint, give it a name that says what is wrong, and run
-# autograder verify {number}
+# Read it before you paste it into {into}:
+# stored mistakes run without a sandbox. Then write the hint, give it a name that says what is
+# wrong, and run autograder verify {number}
 """
 
 
@@ -26,12 +26,15 @@ class NoAnswer(CourseError):
     """The notebook holds no answer that could be stored; str() says why."""
 
 
-def stub(notebook: Mapping[str, Any], slug: str, exercise: str, stored: str = "") -> str:
+def stub(
+    notebook: Mapping[str, Any], slug: str, exercise: str, stored: str = "", into: str = ""
+) -> str:
     """The text of a new stored mistake, from an assembled notebook of the lesson ``slug``.
 
     It holds the student's answer under a new name and the student's own definitions that it uses;
-    what the notebook gave is imported. ``stored`` is the module that it will be pasted into: names
-    that are taken there are changed. Nothing of it is run. Raises NoAnswer.
+    what the notebook gave is imported. ``stored`` is the module that it will be pasted into, at
+    ``into`` if not the course's: names that are taken there are changed. Nothing of it is run.
+    Raises NoAnswer.
     """
     given, own = _statements(notebook, exercise)
     named = [one for one in own if isinstance(one, DEFINITION) and one.name == exercise]
@@ -63,8 +66,8 @@ def stub(notebook: Mapping[str, Any], slug: str, exercise: str, stored: str = ""
         drop_docstrings(renamed)  # the lesson's own: they say what the right answer does
         mark = f'@mistake("{exercise}", hint="…")\n' if node is answer else ""
         lines.append("\n\n" + mark + ast.unparse(renamed))
-    number = slug.partition("_")[0]
-    return _printable(NOTE.format(lesson=lesson, number=number) + "\n".join(lines) + "\n")
+    number, into = slug.partition("_")[0], into or f"autograder/mistakes/{lesson}.py"
+    return _printable(NOTE.format(into=into, number=number) + "\n".join(lines) + "\n")
 
 
 def _statements(

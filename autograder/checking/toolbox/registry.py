@@ -1,9 +1,9 @@
 """The registry of checks, named mistakes and alternative answers.
 
 A lesson's checks live in ``autograder/checks/<lesson>.py`` and register themselves with ``@check``;
-its stored answers live in ``autograder/mistakes/<lesson>.py`` and register with ``@mistake``,
-``@alternative`` and ``@careless``. The function's name is the name of the exercise, or of the
-mistake.
+its stored answers live in ``autograder/mistakes/<lesson>.py``, an instructor's own ones beside it
+in ``own_for_<lesson>.py``, and register with ``@mistake``, ``@alternative`` and ``@careless``. The
+function's name is the name of the exercise, or of the mistake.
 """
 
 import importlib
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from autograder import CourseError
+from autograder.lessons import answer_modules
 
 Run = Callable[..., None]  # a check: run(student, draw)
 ONE_RIGHT_ANSWER = "one right answer"  # what an exercise is ``without`` where many are right
@@ -206,31 +207,30 @@ def stored_answers(item: Check) -> list[Answer]:
 
 
 def _import_answers(lesson: str) -> None:
-    module = f"autograder.mistakes.{lesson}"
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
+    for module in answer_modules(lesson):
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
 
 
 def source_of_answers(lesson: str) -> str:
-    """The text of the module with a lesson's stored answers, or '' if there is none."""
-    spec = importlib.util.find_spec(f"autograder.mistakes.{lesson}")
-    if spec is None or spec.origin is None:
-        return ""
-    return Path(spec.origin).read_text(encoding="utf-8")
+    """The text of the modules with a lesson's stored answers, or '' if there is none."""
+    found = map(importlib.util.find_spec, answer_modules(lesson))
+    paths = [spec.origin for spec in found if spec is not None and spec.origin is not None]
+    return "\n".join(Path(path).read_text(encoding="utf-8") for path in paths)
 
 
 def strays(lesson: str) -> list[Answer]:
     """Return the stored answers of a lesson whose exercise is not one of the lesson's."""
     _import_answers(lesson)
-    known, module = of_lesson(lesson), f"autograder.mistakes.{lesson}"
+    known, modules = of_lesson(lesson), answer_modules(lesson)
     return [
         answer
         for answers in _answers.values()
         for answer in answers
-        if answer.target.__module__ == module and answer.exercise not in known
+        if answer.target.__module__ in modules and answer.exercise not in known
     ]
 
 

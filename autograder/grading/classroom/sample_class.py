@@ -72,7 +72,8 @@ def cell_of(answer: registry.Answer) -> str:
     What it imports from the lesson's own module is given in the notebook.
     """
     module = ast.parse(inspect.getsource(importlib.import_module(answer.target.__module__)))
-    given = "attention." + answer.target.__module__.rpartition(".")[2]
+    stored_in = answer.target.__module__.rpartition(".")[2]
+    given = f"attention.{stored_in.removeprefix(lessons.OWN_ANSWERS)}"
     module.body = [node for node in module.body if getattr(node, "module", None) != given]
     for node in module.body:
         if hasattr(node, "decorator_list"):

@@ -122,3 +122,22 @@ def test_an_answer_that_earned_its_points_is_printed_with_a_word(tmp_path, capsy
         said = capsys.readouterr()
         assert f"def {exercise}_as_handed_in" in said.out and told in said.err
         assert bool(said.err) == bool(told)
+
+
+def test_with_a_folder_of_one_s_own_the_mistake_goes_there(tmp_path, capsys, monkeypatch):
+    course = make_course(tmp_path)
+    hand_in(course, "zoe", answers={"softmax": "def softmax(scores, dim):\n    return scores"})
+    words = ["mistake", "00", "softmax", "--course", str(course), "--from", "zoe"]
+    monkeypatch.setattr("autograder.commands.mistake.own_folder", lambda: None)
+    assert cli.main(words) == 0
+    assert "into autograder/mistakes/getting_started.py:" in capsys.readouterr().out
+    monkeypatch.setattr("autograder.commands.mistake.own_folder", lambda: tmp_path / "mine")
+    assert cli.main(words) == 0
+    into = tmp_path / "mine" / "mistakes" / "own_for_getting_started.py"
+    text = capsys.readouterr().out
+    assert f"into {into}:" in text
+    assert "import mistake" in text
+    into.parent.mkdir(parents=True)
+    into.write_text(text)
+    assert cli.main(words) == 0
+    assert "def softmax_as_handed_in_2(" in capsys.readouterr().out

@@ -117,5 +117,5 @@ def test_nothing_that_is_hidden_is_imported_first(slug):
     named = {
         Path(*name.split(".")).with_suffix(".py") for name in visible_files.imported_first(slug)
     }
-    assert named
+    assert named or "_own_" in slug  # a small one of an instructor's imports nothing else
     assert named & hidden == set()

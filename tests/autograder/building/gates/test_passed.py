@@ -53,6 +53,18 @@ def test_a_lesson_that_is_gone_is_forgotten(recorded):
     assert list(json.loads(record.read_text())) == [SLUG]
 
 
+def test_what_is_an_instructor_s_own_is_noted_where_git_does_not_look(recorded):
+    ours = (recorded.root / passed.RECORD).read_text()
+    own = recorded.root / "autograder" / "mistakes" / "own_for_mini.py"
+    own.write_text("x = 1\n")
+    assert passed.changed(root=recorded.root) == [SLUG]
+    passed.record(SLUG, recorded.root)
+    assert passed.changed(root=recorded.root) == []
+    assert (recorded.root / passed.RECORD).read_text() == ours
+    own.unlink()  # and it is again as it was
+    assert passed.changed(root=recorded.root) == []
+
+
 def test_where_nothing_has_changed_the_command_says_so(monkeypatch, capsys):
     monkeypatch.setattr(passed, "changed", lambda _: [])
     assert cli.main(["verify", "--changed"]) == 0

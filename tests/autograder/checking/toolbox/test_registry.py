@@ -1,5 +1,6 @@
 """The registry of checks and stored answers."""
 
+import importlib
 import sys
 import types
 
@@ -84,3 +85,28 @@ def test_an_answer_to_no_exercise_is_found(monkeypatch):
     mistake("sofmax", hint="x")(function("elsewhere", "autograder.mistakes.two"))
     mistake("softmax", hint="x")(function("fine", "autograder.mistakes.one"))
     assert [known.name for known in registry.strays("one")] == ["wrong"]
+
+
+def test_an_instructor_s_own_answers_are_known_with_the_lesson_s(monkeypatch, tmp_path):
+    """They are imported after the lesson's, are strays like them, and their text counts."""
+    folder = tmp_path / "mistakes"
+    folder.mkdir()
+    text = """from autograder.checking.toolbox.registry import mistake
+mistake("{}", hint="x")(type("{}", (), dict(__module__=__name__)))
+"""
+    (folder / "one.py").write_text(text.format("softmax", "ours"))
+    (folder / "own_for_one.py").write_text(text.format("softmax", "own") + text.format("x", "lost"))
+    mistakes = importlib.import_module("autograder.mistakes")
+    monkeypatch.setattr(mistakes, "__path__", [str(folder)])
+    checks = "autograder.checks.one"
+    monkeypatch.setitem(sys.modules, checks, types.ModuleType(checks))
+    check()(function("softmax", checks))
+    try:
+        item = registry.find("softmax")
+        assert [known.name for known in registry.mistakes(item)] == ["ours", "own"]
+        assert [known.name for known in registry.strays("one")] == ["lost"]
+        assert registry.source_of_answers("one").count("import mistake") == 3
+    finally:
+        for name in ("one", "own_for_one"):
+            sys.modules.pop(f"autograder.mistakes.{name}", None)
+            vars(mistakes).pop(name, None)
