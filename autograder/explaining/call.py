@@ -13,6 +13,8 @@ from autograder.explaining.replay import Replay
 from autograder.sandbox.sandbox import Sandbox
 
 DIGITS = 12  # of each number, where fewer do not tell two results apart
+CHANGES = "Below the student's answer; `modified` says what the call changed:"
+GPU = "Below the student's answer; the device called rehearsal stands for a GPU:"
 UNSHOWN = (
     "This asks for what a few lines do not show (a reply that depends on earlier calls, or objects "
     "used in turn), so the check itself asks again, with the inputs of the grading"
@@ -88,8 +90,9 @@ class Caller:
                 if not digits and not running.shows(told, one.question.request, got):
                     break
                 wanted = self._right(text)
-                if told != wanted:
-                    return Call("", text, told, wanted)
+                if running.plain(told) != running.plain(wanted):
+                    note = CHANGES * changed or GPU * (one.question.probe == "device")
+                    return Call(note, text, told, wanted)
         return None
 
     def _by_student(self, text: str) -> str:

@@ -3,7 +3,8 @@
 Both stand in the failure's traceback, as a debugger would show them: checks need not say more.
 """
 
-import linecache
+import ast
+import textwrap
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,16 +38,35 @@ def line(failure: BaseException) -> Line | None:
         found = [one for one in steps if Path(one.filename).is_relative_to(folder)]
         if found and found[-1].lineno:
             path, number = found[-1].filename, found[-1].lineno
-            text = linecache.getline(path, number).strip()
-            return Line(str(Path(path).relative_to(ROOT)), number, text)
+            return Line(str(Path(path).relative_to(ROOT)), number, _statement(path, number))
     return None
 
 
-def probe(failure: CheckFailed) -> tuple[Question, Replied] | None:
-    """The question of every answer over which it failed, and its reply; None if it was another."""
+def _statement(path: str, number: int) -> str:
+    """The statement on a line of a file; of one that holds others, this line alone."""
+    text = Path(path).read_text(encoding="utf-8")
+    simple = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.stmt) and not hasattr(node, "body")
+    ]
+    found = [one for one in simple if one.lineno <= number <= (one.end_lineno or one.lineno)]
+    first, end = (found[0].lineno, found[0].end_lineno) if found else (number, number)
+    return textwrap.dedent("\n".join(text.splitlines()[first - 1 : end]))
+
+
+def probe(
+    failure: CheckFailed, questions: Sequence[Question], wanted: Sequence[Replied]
+) -> tuple[int, Replied] | None:
+    """Which of ``questions`` every answer is asked besides it failed over, and its reply to it.
+
+    None if it failed over one of its check's own. ``wanted`` are the right replies.
+    """
     for frame in _frames(failure):
-        if frame.f_code.co_name == "_probed":
-            return frame.f_locals["question"], frame.f_locals["got"]
+        if frame.f_code.co_filename == str(PROBES):  # these functions have ended: as they were then
+            right = frame.f_locals.get("wanted")
+            place = next((n for n, one in enumerate(wanted) if one is right), None)
+            return None if place is None else (place, frame.f_locals["got"])
     return None
 
 
@@ -55,8 +75,9 @@ def exchange(
 ) -> Exchange | None:
     """The question of the check itself over which it failed, and its reply.
 
-    That is the one whose reply the check was looking at; where the check made something else of
-    it, the first to which a right answer replies otherwise (``wanted`` has its replies, or none).
+    That is the one whose reply ``expect`` was given; where the check made something else of it, the
+    last that the check held in its hands and to which a right answer replies otherwise, or the
+    first of these (``wanted`` has its replies, or none).
     """
     if hasattr(failure, "kind"):  # the answer raised
         told = (failure.kind, getattr(failure, "message", ""))
@@ -66,30 +87,30 @@ def exchange(
     apart = [
         one
         for one, right in zip(log, wanted, strict=False)
-        if one.reply is not None
-        and one.question.request not in ("parameters", "build")
-        and not one.reply.agrees(right)
+        if one.reply is not None and not one.reply.agrees(right)
     ]
-    seen = [one for one in log if _shows(one, failure)]
+    seen = [one for one in log if _is_among(one, [failure.about, *_held(failure, EXPECT)])]
+    near = [one for one in apart if _is_among(one, _held(failure, CHECKS))]
+    # The first numbers of parameters are drawn at random: alone they say nothing.
+    other = [one for one in apart if one.question.request not in ("parameters", "build")]
+    fitting = [one for one in other if one.question.stage == failure.stage]
     both = [one for one in seen if one in apart]
-    fitting = [one for one in apart if one.question.stage == failure.stage]
-    return next(iter([*both, *seen, *fitting, *apart]), None)
+    return next(iter([*both, *seen, *reversed(near), *fitting, *other]), None)
 
 
-def _shows(one: Exchange, failure: CheckFailed) -> bool:
-    """Whether the reply, or a part of it, is what the check was looking at."""
+def _is_among(one: Exchange, objects: Sequence[object]) -> bool:
+    """Whether the reply, or a part of it, is one of these ``objects``."""
     if one.reply is None:
         return False
     value = one.reply.value
     parts = [value, *value] if isinstance(value, list | tuple) else [value]
-    looked_at = [failure.about, *_looked_at(failure)]
-    return any(part is item for part in parts for item in looked_at if type(item) not in PLAIN)
+    return any(part is item for part in parts for item in objects if type(item) not in PLAIN)
 
 
-def _looked_at(failure: CheckFailed) -> list[object]:
-    """What the functions of ``expect`` held in their hands when they raised."""
-    held = [frame.f_locals for frame in _frames(failure) if frame.f_code.co_filename == str(EXPECT)]
-    return [one[name] for one in held for name in ("got", "weights", "found") if name in one]
+def _held(failure: CheckFailed, place: Path) -> list[object]:
+    """What the functions of a file or folder held in their hands when the failure was raised."""
+    frames = [one for one in _frames(failure) if Path(one.f_code.co_filename).is_relative_to(place)]
+    return [item for one in frames for item in one.f_locals.values()]
 
 
 def _frames(failure: BaseException) -> Iterator[FrameType]:

@@ -68,6 +68,8 @@ def explain(case: Case, sandbox: Sandbox) -> Explanation:
     stages = _stages(case, item)
     if made is None:
         return Explanation(case, stages, "", call.none_failed(item.name), None, *rests)
+    if made.failure is not None:
+        made.failure.points = case.part["max"]
     passes = made.failure is None and not made.stopped
     shown = call.passes(made) if passes else Caller(item, sandbox, cells).of(made)
     return Explanation(case, stages, _today(made, reason), shown, made.line, *rests)
@@ -141,7 +143,9 @@ def _call(one: Call, which: str) -> str:
 
 def _assertion(made: Explanation) -> str:
     line = made.line
-    where = f"{line.path}:{line.number}\n    {line.text}\n" if line else ""
+    where = f"{line.path}:{line.number}\n{textwrap.indent(line.text, '    ')}\n" if line else ""
+    if made.case.part.get("is_careless"):
+        return f"{where}It is a matter of care: what the lesson's text is about is right."
     phrases = "\n".join(f"    “{one}”" for one in made.rests)
     rests = f"It rests on these words of the lesson:\n{phrases}" if phrases else ""
     return f"{where}{rests}"
@@ -151,7 +155,7 @@ def _others(case: Case, names: bool) -> str:
     if not case.tried:
         return "Nobody else's answer to this exercise is graded."
     told = (
-        f"{len(case.others)} of {case.tried} others who tried it lost points here, "
-        f"{len(case.alike)} of them in the same way."
+        f"Others who tried it: {case.tried}. Of these lost points here: {len(case.others)}, and in "
+        f"the same way: {len(case.alike)}."
     )
     return f"{told}\n{', '.join(case.alike)}" if names and case.alike else told

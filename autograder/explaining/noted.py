@@ -6,7 +6,7 @@ from typing import Any
 
 from autograder.checking.asking.questions import Question, Replied
 from autograder.checking.toolbox.failure import current_stage, is_care
-from autograder.inside.answer import AnswerRaised, AnyAnswer, Args, Kwargs
+from autograder.inside.answer import AnswerRaised, AnyAnswer, Args, Kwargs, Reply
 from autograder.inside.messages.values import copied
 
 
@@ -47,6 +47,8 @@ class Noted:
         except AnswerRaised as error:
             exchange.reply = Replied("raised", (error.kind, error.message), where=error.where)
             raise
-        value = None if built else getattr(found, "value", found)
-        exchange.reply = Replied("value", value, tuple(getattr(found, "modified", ())))
+        if isinstance(found, Reply):
+            exchange.reply = Replied("value", found.value, tuple(found.modified))
+        else:
+            exchange.reply = Replied("value", None if built else found)
         return found

@@ -8,6 +8,7 @@ from typing import Any
 from autograder import CourseError, cell_metadata, lessons
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.item_analysis import told
+from autograder.grading.classroom.sample_class import DEFINITION
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Result
@@ -75,7 +76,7 @@ def case(course: Course, handed: Handed, kept: Result, exercise: str, rows: Iter
     """
     own: dict[str, Row] = {}
     for row in rows:
-        own |= {row["student"]: p for p in row["exercises"] if p["name"] == exercise}
+        own.update((row["student"], p) for p in row["exercises"] if p["name"] == exercise)
     part = own.pop(handed.student, {})
     tried = {name: one for name, one in own.items() if not one.get("is_open")}
     _refuse_nothing(handed, exercise, part)
@@ -135,13 +136,14 @@ def _graded(course: Course, handed: Handed) -> dict[str, Any]:
 
 
 def _helpers(notebook: dict[str, Any], exercise: str, answer: str) -> list[str]:
-    """The student's own definitions that the answer uses and that stand in other cells."""
+    """The student's own functions and classes in other cells that the answer uses."""
     try:
         _, _, needed = mistake_template.parts(notebook, exercise)
     except mistake_template.NoAnswer:
         return []
     there = {ast.unparse(node) for node in mistake_template.parsed(answer)}
-    return [text for text in map(ast.unparse, needed) if text not in there]
+    named = [node for node in needed if isinstance(node, DEFINITION)]
+    return [text for text in map(ast.unparse, named) if text not in there]
 
 
 def _since(course: Course, handed: Handed, graded: dict[str, Any], exercise: str) -> str:

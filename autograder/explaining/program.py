@@ -10,6 +10,10 @@ from autograder.inside.messages.values import leaves
 from autograder.inside.stand_ins import KEYWORD, STAND_IN
 
 MOST = 250  # numbers that are written out
+PARAMETERS = {
+    "load": "{name: tuple(one.shape) for name, one in built.named_parameters()}",
+    "parameters": "dict(built.named_parameters())",
+}
 IMPORT = "from autograder.inside.answer import LocalAnswer\n"
 
 
@@ -54,6 +58,8 @@ def asked(history: Sequence[Question], question: Question) -> Asked | None:
             needed.append(one)
     if question.probe == "again":
         needed.append(history[question.origin])
+    if question.request == "load":  # no weight was read where their names or shapes are wrong
+        question = dataclasses.replace(question, details=({},))
     return Asked(tuple(needed), question)
 
 
@@ -68,8 +74,8 @@ def text(name: str, one: Asked, exactly: bool = False, whole: bool = False, digi
     make = _exactly if exactly else _plainly
     steps = [make(name, step) for step in one.before]
     last = make(name, one.question)
-    if not exactly and one.question.request in ("load", "parameters"):
-        last = "{name: tuple(one.shape) for name, one in built.named_parameters()}"
+    if not exactly and one.question.request in PARAMETERS:
+        last = PARAMETERS[one.question.request]
     elif exactly and not whole and one.question.request in ("call", "gradients"):
         last += ".value"
     if one.question.probe == "again":
@@ -100,6 +106,8 @@ def _plainly(name: str, one: Question) -> str:
         )
     if one.request == "train":
         return f"built.train({one.details[0]})"
+    if one.request == "parameters":
+        return ""
     return _called("built" if one.handle else name, *one.details[:2])
 
 

@@ -118,11 +118,10 @@ def _judge(
 def _place(made: Replay, failure: CheckFailed, item: Check, log: Sequence[Exchange]) -> None:
     """Find the question over which the answer failed, and what a right answer replies to it."""
     questions, wanted = asked(item, made.seed)
-    probed = culprit.probe(failure)
+    probed = culprit.probe(failure, questions, wanted)
     if probed is not None:
-        made.history, (made.question, made.reply) = list(questions), probed
-        place = next(n for n, one in enumerate(questions) if one is made.question)
-        made.right = wanted[place]
+        place, made.reply = probed
+        made.history, made.question, made.right = list(questions), questions[place], wanted[place]
         return
     made.history = [one.question for one in log]
     target = reference(item)

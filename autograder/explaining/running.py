@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,12 +12,12 @@ from autograder.checking.asking.questions import Replied
 from autograder.explaining.replay import ready
 from autograder.grading.notebook.result import clean
 from autograder.inside.messages.values import Foreign, leaves
-from autograder.inside.server import one_line
 from autograder.sandbox.process import StudentLost
 from autograder.sandbox.sandbox import Sandbox
 
+GRADIENT = re.compile(r",(grad_fn=<\w+>|requires_grad=True)")
 LINES = 40  # of what a program prints
-OWN_SHAPES = ("load", "parameters", "build")  # of these a program prints no value
+OWN_SHAPES = ("load", "parameters")  # of these a program prints no value
 
 
 def by_student(program: str, sandbox: Sandbox, cells: Sequence[str]) -> str:
@@ -25,7 +26,8 @@ def by_student(program: str, sandbox: Sandbox, cells: Sequence[str]) -> str:
         outputs = ready(sandbox, cells).run(program)
     except StudentLost as lost:
         return f"It had to be stopped: {lost}."
-    stops = one_line(outputs["error"]) if "error" in outputs else ""
+    error = outputs.get("error")
+    stops = f"{error['name']}: {error['message']}".partition("\n")[0] if error else ""
     return printed(outputs["stdout"], stops)
 
 
@@ -55,11 +57,16 @@ def printed(text: str, stops: str = "") -> str:
 
 def shows(told: str, request: str, reply: Replied | None) -> bool:
     """Whether a program that printed this got the reply that the check got."""
-    if reply is None or request in OWN_SHAPES and reply.kind == "value":
+    if reply is None or request in OWN_SHAPES:
         return True
     if reply.kind == "raised":
-        return reply.value[1].partition("\n")[0] in told
+        return plain(reply.value[1].partition("\n")[0]) in plain(told)
     if any(isinstance(one, Foreign) for one in leaves(reply.value)):
         return True  # no plain value: it is the student's own object that is printed
     texts = (str(reply.value), repr(reply.value))
-    return any(printed(one) in told for one in texts)
+    return any(plain(printed(one)) in plain(told) for one in texts)
+
+
+def plain(told: str) -> str:
+    """What was printed without white space, and without how a tensor was computed."""
+    return GRADIENT.sub("", "".join(told.split()))
