@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     with Sandbox(handed.lesson, options.sandbox, secrets=course.secrets) as sandbox:
         made = explanation.explain(case, sandbox)
     if options.json:
-        print(json.dumps(made.as_dict(options.names), ensure_ascii=False, indent=1))
+        print(json.dumps(made.as_dict(options.names), indent=1))
     else:
         print(explanation.text(made, options.names), end="")
     return 0

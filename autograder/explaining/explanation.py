@@ -94,7 +94,7 @@ def _stages(case: Case, item: Check) -> list[str]:
 
 
 def _earned(part: dict[str, Any]) -> bool:
-    return part.get("automatic", part["score"]) > 0
+    return part.get("automatic", part["score"]) > 0 or bool(part.get("is_careless"))
 
 
 def text(made: Explanation, names: bool) -> str:

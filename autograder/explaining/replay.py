@@ -19,6 +19,7 @@ from autograder.explaining.culprit import Line
 from autograder.explaining.noted import Exchange, Noted
 from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
 from autograder.inside.answer import AnyAnswer, LocalAnswer
+from autograder.inside.limits import out_of_memory
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
 
@@ -90,7 +91,11 @@ def replay(
         made.history = [one.question for one in log]
         made.question = log[-1].question if log else None
     except OutOfOwnTime:
-        made.stopped = "the check worked too long with the results"
+        made.stopped = "the check takes too long over the results"
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        made.stopped = "the check takes too much memory over the results"
     return made
 
 

@@ -116,6 +116,18 @@ def test_without_a_smaller_one_the_check_asks_again(monkeypatch, capsys):
     assert right == found.right
 
 
+def test_a_program_that_would_print_another_wrong_result_is_not_shown():
+    answer = """
+        calls = []
+        def distances(x, x_train):
+            calls.append(x)
+            return (x[:, None] - x_train) * len(calls)
+    """
+    before, made, found = shown("01_kernel_regression", "distances", answer)
+    assert made.failure.what == "the distances of (1, 5) from (1, -2, 4) are wrong"
+    assert "AUTOGRADER_SEED" in found.program  # alone, this second call would be the first
+
+
 def test_a_stage_is_told_by_the_call_that_lost_it():
     answer = """
         def nadaraya_watson(x, x_train, y_train, bandwidth):
@@ -128,7 +140,6 @@ def test_a_stage_is_told_by_the_call_that_lost_it():
     assert "nan" in found.prints and "nan" not in found.right
 
 
-FLOATS = st.floats(allow_nan=False, width=32)
 SHAPES = st.lists(st.integers(0, 3), max_size=3)
 
 
