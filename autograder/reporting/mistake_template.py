@@ -36,22 +36,12 @@ def stub(
     ``into`` if not the course's: names that are taken there are changed. Nothing of it is run.
     Raises NoAnswer.
     """
-    given, own = _statements(notebook, exercise)
-    named = [one for one in own if isinstance(one, DEFINITION) and one.name == exercise]
-    if not named:
-        raise NoAnswer(
-            f"the notebook defines no function or class {exercise!r}: nothing to make a mistake of"
-        )
-    answer = named[-1]
+    answer, needed, helpers = parts(notebook, exercise)
     lesson = lessons.name_of(slug)
-    last = {name: node for node in [*given, *own] for name in defines(node)}
-    available = [node for node in dict.fromkeys(last.values()) if node is not answer]
-    needed = used(answer, available)
     module = ast.parse(stored).body
     taken = {*dir(builtins), *keyword.kwlist, *(name for node in module for name in defines(node))}
     ending = "AsHandedIn" if isinstance(answer, ast.ClassDef) else "_as_handed_in"
     names = {exercise: _free(exercise + ending, taken)}
-    helpers = [node for node in needed if node in own and not isinstance(node, IMPORTS)]
     for helper in helpers:
         for name in sorted(defines(helper)):
             names[name] = _free(name if name.startswith("_") else f"_{name}", taken)
@@ -67,7 +57,28 @@ def stub(
         mark = f'@mistake("{exercise}", hint="…")\n' if node is answer else ""
         lines.append("\n\n" + mark + ast.unparse(renamed))
     number, into = slug.partition("_")[0], into or f"autograder/mistakes/{lesson}.py"
-    return _printable(NOTE.format(into=into, number=number) + "\n".join(lines) + "\n")
+    return printable(NOTE.format(into=into, number=number) + "\n".join(lines) + "\n")
+
+
+def parts(
+    notebook: Mapping[str, Any], exercise: str
+) -> tuple[ast.FunctionDef | ast.ClassDef, list[ast.stmt], list[ast.stmt]]:
+    """The answer to ``exercise`` in an assembled notebook, and the top statements that it needs.
+
+    Third are those of the second that the student wrote, without imports. Raises NoAnswer.
+    """
+    given, own = _statements(notebook, exercise)
+    named = [one for one in own if isinstance(one, DEFINITION) and one.name == exercise]
+    if not named:
+        raise NoAnswer(
+            f"the notebook defines no function or class {exercise!r}: nothing to make a mistake of"
+        )
+    answer = named[-1]
+    last = {name: node for node in [*given, *own] for name in defines(node)}
+    available = [node for node in dict.fromkeys(last.values()) if node is not answer]
+    needed = used(answer, available)
+    helpers = [node for node in needed if node in own and not isinstance(node, IMPORTS)]
+    return answer, needed, helpers
 
 
 def _statements(
@@ -81,11 +92,11 @@ def _statements(
             return given, own
         if cell_metadata.run(cell) == cell_metadata.INSIDE:
             locked = cell_metadata.is_known(cell) and not cell_metadata.is_solution(cell)
-            (given if locked else own).extend(_parsed(cell["source"]))
+            (given if locked else own).extend(parsed(cell["source"]))
     raise NoAnswer(f"the lesson has no exercise {exercise!r}")
 
 
-def _parsed(source: str) -> list[ast.stmt]:
+def parsed(source: str) -> list[ast.stmt]:
     """The statements of a cell, with IPython's own syntax; none of one that is no Python."""
     try:
         return ast.parse(TransformerManager().transform_cell(source)).body
@@ -132,6 +143,6 @@ class _Renamed(ast.NodeTransformer):
         return node
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """``text`` without what a terminal would obey or hide, such as marks of direction."""
     return "".join(one if one.isprintable() or one == "\n" else "?" for one in clean(text))

@@ -84,16 +84,20 @@ def faults(rows: Iterable[Row]) -> list[Fault]:
     an endless loop and a process that ended itself are two things.
     """
     counted = Counter(
-        (part["name"], *_told(part["reason"]))
+        (part["name"], *told(part["reason"]))
         for row in rows
         for part in row["exercises"]
         if part["score"] < part["max"]
     )
-    found = [Fault(count, *told) for told, count in counted.most_common() if count > 1]
+    found = [Fault(count, *said_of) for said_of, count in counted.most_common() if count > 1]
     return [one for one in found if one.text]
 
 
-def _told(reason: str) -> tuple[str, bool]:
+def told(reason: str) -> tuple[str, bool]:
+    """What a reason says of the answer, the same for all who lost points in the same way.
+
+    That is the hint, where there is one (then the second value is True).
+    """
     parts = said(reason)
     if parts.likely:
         return parts.likely, True

@@ -1,0 +1,48 @@
+"""``autograder explain``: why a student lost points in an exercise, with the call that failed."""
+
+import argparse
+import json
+
+from autograder.commands import add_shared
+from autograder.commands.report import graded
+from autograder.explaining import explanation, on_record
+from autograder.grading.classroom.folders import Course
+from autograder.sandbox.sandbox import Sandbox
+
+DESCRIPTION = (
+    "Say why a student lost points in an exercise: the answer that was graded, the verdict, the "
+    "call over which it failed as a program to be pasted into the student's notebook, what the "
+    "right answer gives there, the check's line, the lesson's text, and how many others lost it "
+    "in the same way. The answer is asked once more, in the sandbox. Nothing is written."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("lesson", metavar="LESSON", help="number or name of the lesson")
+    add("exercise", metavar="EXERCISE", help="name of the exercise")
+    add("--student", metavar="STUDENT", required=True, help="whose answer it is")
+    add("--names", action="store_true", help="also name who lost it in the same way")
+    add("--json", action="store_true", help="print it as JSON")
+    add(
+        "--sandbox",
+        choices=("required", "auto", "off"),
+        default="auto",
+        help="bubblewrap: required, if installed (auto, the default), or never (off)",
+    )
+    add_shared(parser, "--course")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the explanation; raises CourseError where there is nothing to explain."""
+    course = Course(options.course)
+    handed, kept = on_record.find(course, options.lesson, options.student, options.exercise)
+    rows = graded(course, [handed.lesson])
+    case = on_record.case(course, handed, kept, options.exercise, rows)
+    with Sandbox(handed.lesson, options.sandbox, secrets=course.secrets) as sandbox:
+        made = explanation.explain(case, sandbox)
+    if options.json:
+        print(json.dumps(made.as_dict(options.names), indent=1))
+    else:
+        print(explanation.text(made, options.names), end="")
+    return 0

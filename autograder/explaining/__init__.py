@@ -1,0 +1,4 @@
+"""Why an answer lost points: the call that failed, as a program, and what is right there.
+
+Read explanation.py first.
+"""

@@ -1,0 +1,155 @@
+"""Judge a graded answer once more, in the sandbox, on the same inputs, noting what is asked."""
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autograder import CourseError, cell_metadata
+from autograder.checking.asking.questions import Question, Replied, replies
+from autograder.checking.asking.right_answer import asked, reference
+from autograder.checking.run_check import run_check
+from autograder.checking.toolbox.failure import CheckFailed
+from autograder.checking.toolbox.inputs import Draw
+from autograder.checking.toolbox.registry import Check
+from autograder.checking.toolbox.student_answer import Student
+from autograder.explaining import culprit
+from autograder.explaining.culprit import Line
+from autograder.explaining.noted import Exchange, Noted
+from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
+from autograder.inside.answer import AnyAnswer, LocalAnswer
+from autograder.inside.limits import out_of_memory
+from autograder.sandbox.process import StudentLost, StudentProcess
+from autograder.sandbox.sandbox import Sandbox
+
+SEED = re.compile(r"^  seed +(\d+)$", re.MULTILINE)
+ANY_SEED = 1  # where none is on record
+
+
+@dataclass
+class Replay:
+    """What came of it: ``failure`` is None where the answer passes today.
+
+    history   what was asked, up to the end
+    question  over which it failed, with its ``reply`` and the ``right`` one, as far as known
+    others    further calls that a right answer replies to otherwise
+    """
+
+    seed: int
+    failure: CheckFailed | None = None
+    line: Line | None = None
+    history: list[Question] = field(default_factory=list)
+    question: Question | None = None
+    reply: Replied | None = None
+    right: Replied | None = None
+    others: list[tuple[Question, Replied, Replied]] = field(default_factory=list)
+    stopped: str = ""  # why the process had to be stopped, if it had
+
+
+def sources(notebook: dict[str, Any], exercise: str) -> list[str]:
+    """The cells of an assembled notebook that run before the check of ``exercise``."""
+    found: list[str] = []
+    for cell in notebook["cells"]:
+        if cell_metadata.is_check(cell) and cell_metadata.exercise(cell) == exercise:
+            return found
+        if cell_metadata.run(cell) == cell_metadata.INSIDE:
+            found.append(cell["source"])
+    raise CourseError(f"the graded notebook has no exercise {exercise!r}: grade it again")
+
+
+def ready(sandbox: Sandbox, cells: Sequence[str]) -> StudentProcess:
+    """A student's process that has run ``cells``, save those that end it."""
+    process = sandbox.start()
+    for place, source in enumerate(cells):
+        try:
+            process.run(source)
+        except StudentLost:
+            return ready(sandbox, [*cells[:place], *cells[place + 1 :]])
+    return process
+
+
+def replay(
+    item: Check, sandbox: Sandbox, cells: Sequence[str], reason: str, care_share: float
+) -> Replay | None:
+    """Judge the answer to the exercise of ``item`` as the grading did, with the seed in ``reason``.
+
+    None where the notebook defines no such answer.
+    """
+    process = ready(sandbox, cells)
+    process.allow(sandbox.limits.check_seconds)
+    found = process.resolve(item.name)
+    if found is None or found[1] != "__main__":
+        return None
+    seed = SEED.search(reason)
+    made = Replay(int(seed[1]) if seed else ANY_SEED)
+    log: list[Exchange] = []
+    try:
+        _judge(made, item, found[0], log, sandbox, care_share)
+    except StudentLost as lost:
+        made.stopped = str(lost)
+        made.history = [one.question for one in log]
+        made.question = log[-1].question if log else None
+    except OutOfOwnTime:
+        made.stopped = "the check takes too long over the results"
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        made.stopped = "the check takes too much memory over the results"
+    return made
+
+
+def _judge(
+    made: Replay,
+    item: Check,
+    answer: AnyAnswer,
+    log: list[Exchange],
+    sandbox: Sandbox,
+    care_share: float,
+) -> None:
+    asked(item, made.seed)  # what the right answer replies takes no room of this one's
+    limits = sandbox.limits
+    with warnings.catch_warnings(), own_memory(limits.own_bytes), OwnTime(limits.own_seconds) as t:
+        warnings.simplefilter("ignore")
+        waiting = Waiting(answer, t)
+        made.failure = run_check(item, Noted(waiting, log), made.seed, care_share=care_share)
+        if made.failure is not None:
+            made.line = culprit.line(made.failure)
+            made.line = made.line or _plain_line(item, waiting, made.failure, made.seed)
+    if made.failure is not None:
+        _place(made, made.failure, item, log)
+
+
+def _place(made: Replay, failure: CheckFailed, item: Check, log: Sequence[Exchange]) -> None:
+    """Find the question over which the answer failed, and what a right answer replies to it."""
+    questions, wanted = asked(item, made.seed)
+    probed = culprit.probe(failure, questions, wanted)
+    if probed is not None:
+        place, made.reply = probed
+        made.history, made.question, made.right = list(questions), questions[place], wanted[place]
+        return
+    made.history = [one.question for one in log]
+    target = reference(item)
+    right = list(replies(LocalAnswer(target), made.history)) if target is not None else []
+    found = culprit.exchange(failure, log, right)
+    for one, other in zip(log, right, strict=False):
+        if one is found:
+            made.right = other
+        elif one.question.request == "call" and one.reply and not one.reply.agrees(other):
+            made.others.append((one.question, one.reply, other))
+    if found is not None:
+        made.question, made.reply = found.question, found.reply
+
+
+def _plain_line(item: Check, answer: AnyAnswer, failure: CheckFailed, seed: int) -> Line | None:
+    """The line that a failure came from which was noted and not raised: the check went on there.
+
+    Where nobody takes notes, the first failure is raised.
+    """
+    try:
+        item.run(Student(answer), Draw(seed))
+    except CheckFailed as error:
+        return culprit.line(error) if error.what == failure.what else None
+    except (Exception, StudentLost) as error:  # a result that no expectation foresaw
+        return culprit.line(error)
+    return None
