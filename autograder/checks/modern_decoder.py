@@ -477,8 +477,13 @@ def _reads_on(module, values, x):
     whole, past = _attended(values, x)[0], None
     for start, end in pairwise((0, 3, 4, 6)):
         output, past = expect.parts(module(x[:, start:end], past), "the output", "the pair")
-        what = f"reading positions {start} to {end - 1} with the pair of the call before"
+        what = f"reading {_places('position', start, end)} with the pair of the call before"
         _near(output, whole[:, start:end], f"{what} differs from reading all at once")
+
+
+def _places(name, start, end):
+    """'token 4', 'tokens 5 to 6'."""
+    return f"{name} {start}" if end - start == 1 else f"{name}s {start} to {end - 1}"
 
 
 def _holes(B, n):
@@ -776,7 +781,7 @@ def _reads_in_parts(module, draw, values):
     for start, end in pairwise((0, 4, 5, 7)):
         result = module(tokens[:, start:end], past)
         scores, past = expect.parts(result, "the scores", "the list of pairs")
-        what = f"reading tokens {start} to {end - 1} with the past of the call before"
+        what = f"reading {_places('token', start, end)} with the past of the call before"
         _near(scores, whole[:, start:end], f"{what} scores otherwise than reading all at once")
         expect.parts(past, "layer 0", "layer 1", "layer 2")
         for number, pair in enumerate(past):
@@ -997,7 +1002,8 @@ def newton_schulz(student, draw):
     expect.close(student(torch.diag(_tensor(3, 4)), steps=1), torch.diag(once), what)
     for m, n, steps in ((5, 3, 0), (3, 7, 1), (5, 3, 1), (6, 3, 2), (5, 8, 5), (7, 5, 9)):
         matrix = draw.normal(m, n)
-        what = f"for a matrix of shape ({m}, {n}), after {steps} steps, the singular values are"
+        after = f"{steps} step{'s' * (steps != 1)}"
+        what = f"for a matrix of shape ({m}, {n}), after {after}, the singular values are"
         got = student(draw.strided(matrix), steps=steps)
         expect.close(got, _orthogonal(matrix, steps), f"{what} wrong, or the vectors changed")
     got = student(matrix := draw.normal(3, 5))

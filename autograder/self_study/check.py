@@ -42,8 +42,8 @@ class Line:
 
     @property
     def is_right(self) -> bool:
-        """Whether the answer is right, with or without care."""
-        return self.is_careless or self.earned == self.points
+        """Whether the answer is right, with or without care; an optional one has 0 points."""
+        return self.is_careless or not self.message
 
     def as_dict(self) -> dict[str, Any]:
         """For a program: name, points, what the check said, and its parts."""

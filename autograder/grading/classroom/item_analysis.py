@@ -54,7 +54,7 @@ def said(reason: str) -> Said:
 
 def kind(part: Row) -> str:
     """Which of KINDS an exercise of a student is. What was changed by hand is what it came to."""
-    full = part["score"] >= part["max"]
+    full = part["score"] >= part["max"] and not (part["max"] == 0 and part.get("reason"))
     if part.get("is_careless") and not (full and "automatic" in part):
         return CARELESS
     if full:

@@ -161,7 +161,8 @@ def told_otherwise(course: Course, counts: dict[Handed, float], taken: Iterable[
     if not found:
         return ""
     names = ", ".join(f"{one.student} {counts[one]:g}, not {said[one]:g}" for one in found)
+    counts_otherwise = "count otherwise" if len(found) > 1 else "counts otherwise"
     return (
-        f"{len(found)} count otherwise than the preview said, for the gradebook changed since (by "
-        f"hand, a due date, a penalty): {names}."
+        f"{len(found)} {counts_otherwise} than the preview said, for the gradebook changed since "
+        f"(by hand, a due date, a penalty): {names}."
     )

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from nbgrader.api import Gradebook
 
 from autograder import ROOT
 from autograder.commands import cli
+from autograder.grading.classroom import item_analysis
 from autograder.grading.classroom.folders import Course
-from tests.autograder.small_class import SLUG, WRONG, grade, hand_in, make_course, scores
+from tests.autograder.small_class import SLUG, WRONG, grade, hand_in, kept, make_course, scores
 from tests.waiting import LONG
 
 CHOSEN = """
@@ -51,6 +53,8 @@ def test_points_that_were_chosen_are_earned_and_optional_ones_are_not(course):
     said, _, _ = grade(course)
     assert scores(course) == {"cleo": 7, "ben": 7, "dora": 1}
     assert "1/7  lost: softmax" in said
+    (optional,) = [one for one in kept(course, "ben").exercises if not one.max]
+    assert item_analysis.kind(asdict(optional)) == item_analysis.WRONG  # although it lost no point
     with Gradebook(Course(course).db_url, "attention") as book:
         assert book.find_assignment(SLUG).max_score == 7
         assert str(book.find_assignment(SLUG).duedate) == "2026-10-11 23:59:00"

@@ -284,7 +284,7 @@ def test_what_counts_otherwise_since_the_preview_is_said(course):
         ),
     )
     said, _, _ = grade(course)
-    assert "1 count otherwise than the preview said, for the gradebook changed since" in said
+    assert "1 counts otherwise than the preview said, for the gradebook changed since" in said
     assert "cleo 4, not 3." in said
 
 
