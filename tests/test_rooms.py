@@ -54,7 +54,7 @@ TRAIN = (
 
 # What each room may import, besides itself and rooms below it in its own list.
 MAY_IMPORT = {
-    "commands.support": GRADING,
+    "commands.support": ("term", *GRADING),
     "commands": (
         "commands.support",
         *("collecting", "releasing", "explaining", "reporting", "leaderboard", "self_study"),

@@ -1,13 +1,15 @@
 """Times as a person gives them."""
 
 import contextlib
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 
 from autograder import CourseError
 
 
-def read_time(text: str) -> datetime:
-    """A time in UTC without a zone, as nbgrader keeps it; without a zone, it is this machine's.
+def read_time(text: str, zone: tzinfo | None = None) -> datetime:
+    """A time in UTC without a zone, as nbgrader keeps it.
+
+    zone  that of a text which names none; None: this machine's
 
     Raises CourseError for what is no time, and for a day alone.
     """
@@ -17,11 +19,13 @@ def read_time(text: str) -> datetime:
         raise CourseError(f"{text!r} is a day without a time: write it as {day}T23:59")
     try:
         moment = datetime.fromisoformat(text.strip().replace(" UTC", "+00:00"))
+        if moment.tzinfo is None and zone is not None:
+            moment = moment.replace(tzinfo=zone)
         return moment.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         raise CourseError(
             f"{text!r} is no time: write it as 2026-12-01T23:59+01:00, or without the zone for the "
-            "zone of this machine"
+            f"zone of {zone or 'this machine'}"
         ) from None
 
 

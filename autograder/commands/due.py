@@ -1,6 +1,7 @@
 """``autograder due``: when a lesson has to be handed in."""
 
 import argparse
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from nbgrader.api import Gradebook
@@ -42,7 +43,8 @@ def run(options: argparse.Namespace) -> int:
     if options.student and not options.time:
         raise CourseError("--student needs a lesson and a time, or 'usual' in place of the time")
     none = options.time == ("usual" if options.student else "never")
-    due = read_time(options.time) if options.time and not none else None
+    zone = course.choices.timezone
+    due = read_time(options.time, zone) if options.time and not none else None
     if options.student:
         with Book(course) as registering:
             registering.register(chosen[0])
@@ -58,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
             grant(book, chosen[0], options.student, due)
         elif options.time:
             book.update_or_create_assignment(chosen[0], duedate=due)
-        _show(book, chosen)
+        _show(book, chosen, course.choices.shown if zone else shown)
         graded = who_handed_in(book, chosen[0]) if options.time else set()
         if options.student:
             graded &= set(options.student)
@@ -70,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(book: Gradebook, chosen: list[str]) -> None:
+def _show(book: Gradebook, chosen: list[str], shown: Callable[[datetime], str]) -> None:
     dates = {one.name: one.duedate for one in book.assignments}
     extended = sorted(spans(book).items())
     for lesson in chosen:

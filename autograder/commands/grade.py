@@ -80,15 +80,15 @@ def run(options: argparse.Namespace) -> int:
 
 def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, needed: str) -> int:
     """Move what is to be moved, grade, and say who is not graded or not known."""
+    from autograder.commands.support import group_work
     from autograder.grading.classroom.gradebook import Book
     from autograder.grading.classroom.misplaced import fix, misplaced
-    from autograder.term import groups
 
     if options.fix:
         for sentence in fix(course, options.lesson, options.student):
             print(sentence, flush=True)
     if not options.preview:
-        for sentence in groups.share(course.choices, course.handed_in):
+        for sentence in group_work.share(course):
             print(sentence, flush=True)
     asked = course.in_sections(options.section)
     there = course.submissions(options.lesson, options.student)

@@ -4,6 +4,7 @@ import argparse
 
 from autograder.building.own.skeleton import begin
 from autograder.lessons import name_of
+from autograder.term import course_file
 
 DESCRIPTION = (
     "Write the four files of a small lesson into a folder of yours outside the course, and link "
@@ -26,4 +27,6 @@ def run(options: argparse.Namespace) -> int:
     slug = next(path.stem for path in paths if path.parent.name == "source")
     print(f"The lesson {name_of(slug)} is linked into this course. Next:")
     print(f"  autograder build {slug[:2]}\n  autograder verify {slug[:2]}")
+    if course_file.read().chosen:
+        print(f"  [lessons.{slug[:2]}] in class/course.toml, which says what the class has")
     return 0

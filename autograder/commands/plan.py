@@ -17,6 +17,8 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="PLAN", help="a ready plan")
+    words = "name each lesson's exercises, with points, stages, and which can be left out"
+    parser.add_argument("--exercises", action="store_true", help=words)
     add_shared(parser, "--course")
 
 
@@ -32,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
             for number, week in enumerate(ready.find(options.name).weeks, start=1)
             for slug in lessons.choose(week, slugs)
         }
-    for line in plan.lines(choices, plan.rows(choices, course.root), weeks):
+    found = plan.rows(choices, course.root)
+    for line in plan.lines(choices, found, weeks, options.exercises):
         print(line)
     return 0

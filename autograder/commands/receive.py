@@ -11,11 +11,11 @@ from autograder.collecting.receiving import Dates, How, Received, receive
 from autograder.collecting.roster import Roster, of_gradebook
 from autograder.collecting.search import NotOpened
 from autograder.commands import add_shared
+from autograder.commands.support import group_work
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook.result import clean
 from autograder.grading.notebook.submission import place
-from autograder.term import groups
 
 DESCRIPTION = (
     "Put the notebooks in a folder or zip into class/submitted/STUDENT/LESSON/: what Canvas and "
@@ -43,15 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Receive; exit status 1 if something was not taken."""
-    at = read_time(options.at) if options.at else None
     course = Course(options.course, options.db_url)
+    at = read_time(options.at, course.choices.timezone) if options.at else None
     with opened(course) as book:
         known, dates = of_gradebook(book), Dates(book)
     # Whoever is there by the id alone was graded, and is not enrolled.
     roster = Roster(known if any(one.details() for one in known) else ())
     how = How(options.lesson, at, options.pattern, options.dry_run)
     done = receive(course, options.source, roster, dates, how)
-    told = [] if options.dry_run else groups.share(course.choices, course.handed_in)
+    told = [] if options.dry_run else group_work.share(course)
     if options.dry_run:
         print("Nothing is changed: this is what would be done.")
     _counts(done, roster)

@@ -17,12 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = "number or name, as in 01 or kernel_regression"
     parser.add_argument("lessons", nargs="+", metavar="LESSON", help=words)
     parser.add_argument("--to", required=True, metavar="FOLDER|ZIP", help="what to write")
+    words = "also where it holds solutions of lessons that are not due yet"
+    parser.add_argument("--early", action="store_true", help=words)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write; exit status 0."""
     print("Recording what answers reply, and searching for lines of solutions …", flush=True)
-    done = release(options.lessons, options.to)
+    done = release(options.lessons, options.to, options.early)
     size = f"{done.count} files, {done.size / 2**20:.1f} MiB"
     print(f"{options.to}: {', '.join(done.lessons)}; {size}")
     print(f"Searched for {done.secrets} lines of solutions: none is there.")

@@ -4,6 +4,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from attention.provided.files import write_aside
@@ -12,6 +13,7 @@ from autograder.building.lesson import find
 from autograder.lessons import RELEASED
 from autograder.releasing import solution_leaks as secrets
 from autograder.releasing.release_files import ReleaseError, contents
+from autograder.term import course_file
 
 INSIDE = "attention-course"  # the folder within a zip
 WORK = "lessons/"  # where students write
@@ -28,15 +30,20 @@ class Released:
     kept: list[str]
 
 
-def release(names: Sequence[str], target: Path | str) -> Released:
+def release(names: Sequence[str], target: Path | str, early: bool = False) -> Released:
     """Write a release of the lessons ``names`` to ``target``, a folder or a path that ends in .zip.
+
+    early  also where it holds solutions of lessons that are not due yet
 
     Raises ReleaseError if a line of a solution stands in it, or ``target`` cannot be used; nothing
     is written then.
     """
     target = Path(target)
     _refuse_place(target)
-    files, slugs = contents(names), [path.stem for path in find(list(names))]
+    slugs = [path.stem for path in find(list(names))]
+    if not early:
+        _refuse_open(slugs[0])
+    files = contents(names)
     found = secrets.leaks(files, slugs)
     if found:
         raise ReleaseError("not written, for it would give solutions away:\n" + "\n".join(found))
@@ -48,6 +55,17 @@ def release(names: Sequence[str], target: Path | str) -> Released:
         _write_folder({path: files[path] for path in files if path not in kept}, target)
     size = sum(map(len, files.values()))
     return Released(slugs, len(files), size, len(secrets.secrets(slugs)), kept)
+
+
+def _refuse_open(first: str) -> None:
+    """A lesson before ``first`` that is not due yet: its solutions would be handed out."""
+    choices, now = course_file.read(ROOT), datetime.now(UTC).replace(tzinfo=None)
+    for slug, choice in choices.lessons.items():
+        if slug < first and choice.due and choice.due > now:
+            raise ReleaseError(
+                f"{slug} is due {choices.shown(choice.due)}, and its solutions are part of this "
+                "release: wait until then, or add --early"
+            )
 
 
 def _refuse_place(target: Path) -> None:

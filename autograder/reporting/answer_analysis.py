@@ -28,7 +28,7 @@ class Insight:
 
 def insights(course: Course, results: Iterable[dict[str, Any]]) -> dict[str, Insight]:
     """The Insight into each lesson of ``results`` (see ``results_table``)."""
-    found, copies = {}, {*groups.copies(course.choices)}
+    found, copies = {}, groups.copies(course.choices)
     for lesson, all_rows in by_lesson(results).items():
         # A group's work is one work.
         rows = [row for row in all_rows if (lesson, row["student"]) not in copies]

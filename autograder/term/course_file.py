@@ -1,5 +1,6 @@
 """class/course.toml: lessons of a class, their exercises, points and dates, sections and groups."""
 
+import contextlib
 import tomllib
 import zoneinfo
 from collections.abc import Collection, Mapping
@@ -169,7 +170,10 @@ def _lesson(path: Path, name: str, said: object, zone: zoneinfo.ZoneInfo | None)
     if type(found["alone"]) is not bool:
         raise CourseError(f"{path}: {where}alone is true or false, not {found['alone']!r}")
     if found.get("due") and found.get("release") and found["due"] <= found["release"]:
-        raise CourseError(f"{path}: lesson {name} is due before it is released")
+        raise CourseError(
+            f"{path}: lesson {name} is due ({said['due']}) before it is released "
+            f"({said['release']})"
+        )
     return found
 
 
@@ -177,14 +181,17 @@ def _moment(path: Path, where: str, said: object, zone: zoneinfo.ZoneInfo | None
     """A time in UTC without a zone. A day alone would end as it begins, so it is refused."""
     moment = said
     if isinstance(said, str):
-        try:
+        with contextlib.suppress(ValueError):
             moment = datetime.fromisoformat(said.strip())
-        except ValueError:
-            moment = None
-        if len(said.strip()) == len("2026-12-01"):
-            moment = None
-    if not isinstance(moment, datetime) or isinstance(said, date) and type(said) is date:
-        raise CourseError(f'{path}: {where} = {said!r} is no time: write it as "2026-12-01 23:59"')
+            if len(said.strip()) == len("2026-12-01"):
+                moment = moment.date()
+    if type(moment) is date:
+        raise CourseError(f'{path}: {where} names a day without a time: "{moment} 23:59"')
+    if not isinstance(moment, datetime):
+        raise CourseError(
+            f'{path}: {where} = "{said}" is not in the form of a time: write it as '
+            '"2026-12-01 23:59"'
+        )
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone) if zone else moment.astimezone()
     return moment.astimezone(UTC).replace(tzinfo=None)
@@ -197,7 +204,7 @@ def _zone(path: Path, said: object) -> zoneinfo.ZoneInfo | None:
     try:
         return zoneinfo.ZoneInfo(str(said))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        near = get_close_matches(str(said), zoneinfo.available_timezones(), 1, 0.5)
+        near = get_close_matches(str(said), zoneinfo.available_timezones(), 1, 0.8)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise CourseError(f"{path}: there is no timezone {said!r}{hint}") from None
 

@@ -7,7 +7,8 @@ their own work, and stays.
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,28 @@ def share(choices: Choices, submitted: Path) -> list[str]:
     return told
 
 
-def copies(choices: Choices) -> Iterator[tuple[str, str]]:
-    """(lesson, student) of each notebook that is a copy of another member's."""
-    for slug, students in _read(choices).items():
-        yield from ((slug, student) for student in students)
+def copies(choices: Choices) -> dict[tuple[str, str], str]:
+    """By (lesson, student) of each notebook that is a copy: who handed it in."""
+    return {
+        (slug, student): said["from"]
+        for slug, students in _read(choices).items()
+        for student, said in students.items()
+    }
+
+
+def unknown(choices: Choices, roster: Collection[str]) -> str:
+    """A sentence on the first student of a section or group who is not in the roster, or ''."""
+    for what in ("sections", "groups"):
+        for name, members in getattr(choices, what).items():
+            for student in members:
+                if student not in roster:
+                    near = get_close_matches(student, roster, 1)
+                    hint = f"did you mean {near[0]}?" if near else "see autograder roster"
+                    return (
+                        f"{choices.path}: {what}.{name} names {student}, who is not in the roster; "
+                        f"{hint}"
+                    )
+    return ""
 
 
 def _several(slug: str, group: str, own: list[str], source: str, others: list[str]) -> str:
@@ -94,8 +113,9 @@ def _take_back(submitted: Path, before: Shared, found: Shared) -> None:
                 continue
             for name in (f"{slug}.ipynb", nbgrader_files.TIMESTAMP):
                 (folder / name).unlink(missing_ok=True)
-            if not any(folder.iterdir()):
-                folder.rmdir()
+            for empty in (folder, folder.parent):
+                if not any(empty.iterdir()):
+                    empty.rmdir()
 
 
 def _digest(content: bytes) -> str:

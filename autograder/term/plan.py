@@ -11,7 +11,7 @@ import nbformat
 
 from autograder import cell_metadata, lessons
 from autograder.term import class_notebooks
-from autograder.term.adapt import exercises
+from autograder.term.adapt import Exercise, exercises, needed_later
 from autograder.term.course_file import Choices, there
 
 
@@ -23,9 +23,14 @@ class Row:
     due: datetime | None
     minutes: int
     starred: int
-    exercises: int
-    points: float
+    exercises: tuple[Exercise, ...]
+    needed: frozenset[str]  # those that the notebook calls further down
     assumed: tuple[str, ...]  # lessons that it builds on and the class does not have
+
+    @property
+    def points(self) -> float:
+        """The points that there are."""
+        return sum(one.points for one in self.exercises)
 
 
 def rows(choices: Choices, root: Path) -> list[Row]:
@@ -49,33 +54,60 @@ def _row(choices: Choices, slug: str, notebook: Any, slugs: list[str]) -> Row:
         choice.due,
         int(time[1]) if time else 0,
         int(time[2] or 0) if time else 0,
-        len(found),
-        sum(one.points for one in found.values()),
+        tuple(found.values()),
+        frozenset(name for name in found if needed_later(cells, name)),
         tuple(one for one in needs if one not in choices.lessons),
     )
 
 
-def lines(choices: Choices, found: list[Row], weeks: Mapping[str, str]) -> Iterator[str]:
+def lines(
+    choices: Choices, found: list[Row], weeks: Mapping[str, str], named: bool = False
+) -> Iterator[str]:
     """The table: a block for each time at which something is due, or for each of ``weeks``.
 
     weeks  {slug: what its block is called, where it has no due date}
+    named  whether the exercises of each lesson are listed
     """
     width = max(len(row.slug) for row in found)
-    named = {
+    headings = {
         row.slug: choices.shown(row.due) or weeks.get(row.slug, "no due date") for row in found
     }
-    for heading, block in groupby(found, key=lambda row: named[row.slug]):
+    for heading, block in groupby(found, key=lambda row: headings[row.slug]):
         rows = list(block)
-        yield f"due {heading}" if rows[0].due else heading
+        released = choices.shown(choices.lessons[rows[0].slug].release)
+        start = f"from {released}, " if released else ""
+        yield f"{start}due {heading}" if rows[0].due else heading
         for row in rows:
+            choice = choices.lessons[row.slug]
             more = f", ★ {row.starred} more" if row.starred else ""
             yield (
                 f"  {row.slug:<{width}}  {row.minutes:>4} minutes{more:<14}"
-                f"{row.exercises:>3} exercises {row.points:>5g} points"
+                f"{len(row.exercises):>3} exercises {row.points:>5g} points"
             )
+            yield from _exercises(row) if named else ()
+            for what, names in (("optional", choice.optional), ("without", choice.without)):
+                if names:
+                    yield f"  {'':<{width}}  {what}: {', '.join(names)}"
         if len(rows) > 1:
             yield f"  {'together':<{width}}  {sum(row.minutes for row in rows):>4} minutes"
     yield from _totals(found)
+    if late := choices.late:
+        yield (
+            f"Late work loses {late.percent_a_day:g} % of what it earned for each day that has "
+            f"begun, {late.most_percent:g} % at most."
+        )
+    for what, there_are in (("sections", choices.sections), ("groups", choices.groups)):
+        if there_are:
+            yield f"{len(there_are)} {what}, {sum(map(len, there_are.values()))} students."
+
+
+def _exercises(row: Row) -> Iterator[str]:
+    width = max(len(one.name) for one in row.exercises)
+    for one in row.exercises:
+        stages = f", {len(one.stages)} stages" if one.stages else ""
+        stays = "" if one.name in row.needed else ", can be left out"
+        points = f"{one.points:g} point{'s' * (one.points != 1)}"
+        yield f"      {one.name:<{width}}  {one.minutes:>3} minutes, {points}{stages}{stays}"
 
 
 def _totals(found: list[Row]) -> Iterator[str]:

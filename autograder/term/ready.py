@@ -37,8 +37,8 @@ def text(name: str | None = None, start: date | None = None, timezone: str | Non
     """class/course.toml with its comments.
 
     name   of a ready plan; None for all lessons as they are, without dates
-    start  the day on which the first week's lessons are handed out; each week's are due a week
-           later, on the evening before the next
+    start  the day on which the first lesson is handed out; a week's lessons share its days, for a
+           lesson's solutions are handed out with the next one
     """
     plan = find(name) if name else None
     words = {
@@ -58,11 +58,12 @@ def _lessons(plan: Plan, start: date | None) -> str:
     lines = []
     for number, week in enumerate(plan.weeks):
         lines.append(f"\n# Week {number + 1}")
-        for lesson in week:
+        for place, lesson in enumerate(week):
             lines.append(f"[lessons.{lesson}]")
             if start is not None:
-                first = datetime.combine(start + timedelta(weeks=number), MORNING)
-                last = datetime.combine(first.date() + timedelta(days=6), NIGHT)
+                days = [7 * number + 7 * one // len(week) for one in (place, place + 1)]
+                first = datetime.combine(start + timedelta(days[0]), MORNING)
+                last = datetime.combine(start + timedelta(days[1] - 1), NIGHT)
                 lines += [f'release = "{first:%Y-%m-%d %H:%M}"', f'due = "{last:%Y-%m-%d %H:%M}"']
     return "\n".join(lines)
 

@@ -1,5 +1,6 @@
 """Begin an own lesson: four files that pass every gate as they are, to be edited from there."""
 
+import itertools
 import json
 import keyword
 import os
@@ -96,11 +97,13 @@ def _free_number(folder: Path, lesson: str) -> int:
 
 
 def _note(to: str, root: Path) -> None:
-    """Name the folder in the settings, first in the file: what follows may belong to a table."""
+    """Name the folder in the settings, below what the file says of itself, and above any table."""
     given = Path(to).expanduser()
     named = given if given.is_absolute() else Path(os.path.relpath(given.resolve(), root))
     path = root / SETTINGS
     path.parent.mkdir(exist_ok=True)
     rest = path.read_text(encoding="utf-8") if path.is_file() else ""
     line = f"own = {json.dumps(named.as_posix(), ensure_ascii=False)}  # your own lessons\n"
-    path.write_text(line + rest, encoding="utf-8")
+    lines = rest.splitlines(keepends=True)
+    head = list(itertools.takewhile(lambda one: one.startswith("#"), lines))
+    path.write_text("".join([*head, line, *lines[len(head) :]]), encoding="utf-8")

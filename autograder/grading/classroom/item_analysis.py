@@ -105,11 +105,11 @@ def told(reason: str) -> tuple[str, bool]:
     return (f"{parts.what} {got}".strip(), False)
 
 
-def share_earned(rows: Sequence[Row], place: int) -> float:
-    """The mean share of its points that an exercise earned: how easy it was, from 0 to 1."""
-    return statistics.mean(
-        row["exercises"][place]["score"] / (row["exercises"][place]["max"] or 1) for row in rows
-    )
+def share_earned(rows: Sequence[Row], place: int) -> float | None:
+    """The mean share of its points that an exercise earned, from 0 to 1; None where it has none."""
+    parts = [row["exercises"][place] for row in rows]
+    shares = [part["score"] / part["max"] for part in parts if part["max"]]
+    return statistics.mean(shares) if shares else None
 
 
 def discrimination(rows: Sequence[Row], place: int) -> float | None:

@@ -37,6 +37,12 @@ class Part:
         return abs(self.after[0] - self.before[0]) > SAME
 
     @property
+    def worth_another(self) -> bool:
+        """Whether the answer earns the same share of what are other points now."""
+        (old, all_old, _), (new, all_new, _) = self.before, self.after
+        return all_old != all_new and abs(old * all_new - new * all_old) <= SAME
+
+    @property
     def stays(self) -> bool:
         """Whether the check gives other points and those stay that somebody gave by hand."""
         return not self.changed and abs((self.after[2] or 0) - (self.before[2] or 0)) > SAME

@@ -82,7 +82,7 @@ def _exercises(changes: Iterable[Change]) -> Iterator[str]:
     found: dict[tuple[str, str], dict[str, Counter[str]]] = {}
     for change in changes:
         for part in change.parts:
-            if part.changed:
+            if part.changed and not part.worth_another:
                 what = "gain" if part.after[0] > part.before[0] else "lose"
                 kinds = found.setdefault((change.one.lesson, part.result.name), {})
                 kind = item_analysis.kind(asdict(part.result))

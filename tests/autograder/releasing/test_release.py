@@ -21,6 +21,7 @@ from autograder.lessons import RELEASED
 from autograder.releasing import release_files, solution_leaks, write
 from autograder.releasing.release_files import ReleaseError, contents
 from autograder.releasing.write import release
+from autograder.term import course_file
 from tests.autograder.releasing import asked_there
 from tests.waiting import LONG
 
@@ -282,3 +283,19 @@ def test_bad_requests_are_refused_in_a_sentence(tmp_path):
         with pytest.raises(ReleaseError, match=words):
             release(names, place)
     assert not (tmp_path / "two").exists()
+
+
+def test_no_release_holds_solutions_of_a_lesson_that_is_still_open(monkeypatch, tmp_path):
+    slugs = course_file.there(ROOT)
+    choices = course_file.parse(
+        tmp_path / "course.toml",
+        '[lessons.00]\ndue = "2199-01-01 10:00"\n[lessons.01]',
+        0.25,
+        slugs,
+    )
+    monkeypatch.setattr("autograder.releasing.write.course_file.read", lambda root: choices)
+    monkeypatch.setattr("autograder.releasing.write.contents", lambda names: {})
+    with pytest.raises(ReleaseError, match="00_getting_started is due .* or add --early"):
+        release(["01"], tmp_path / "out")
+    assert release(["01"], tmp_path / "out", early=True).lessons == ["01_kernel_regression"]
+    assert release(["00"], tmp_path / "first").lessons == ["00_getting_started"]

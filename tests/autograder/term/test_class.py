@@ -91,7 +91,7 @@ def test_a_date_that_the_file_names_is_changed_there(course, capsys):
     status, said = told(capsys, "due", "00", "2026-11-01T10:00", *where)
     assert status == 1 and "course.toml says when 00_getting_started is due, Sun 11 Oct" in said
     status, said = told(capsys, "due", *where)
-    assert status == 0 and "2026-10-11" in said
+    assert status == 0 and "Sun 11 Oct 2026, 23:59" in said
 
 
 def test_what_is_not_understood_stops_every_command_with_its_sentence(course, capsys):
@@ -128,7 +128,8 @@ def test_init_fills_in_a_plan_and_its_dates(tmp_path, capsys):
     words = ("init", "--plan", "three-sessions", "--start", "2026-10-05", "--timezone", "UTC")
     assert told(capsys, *words, *where)[0] == 0
     status, said = told(capsys, "plan", *where)
-    assert status == 0 and said.startswith("due Sun 11 Oct 2026, 23:59")
+    assert status == 0
+    assert said.startswith("from Mon 5 Oct 2026, 08:00, due Sun 11 Oct 2026, 23:59")
     assert "Students must have had 00_getting_started" in said
     written = sorted(path.name for path in (tmp_path / "class" / "source").iterdir())
     assert [name[:2] for name in written] == ["01", "05", "06"]
@@ -151,3 +152,28 @@ def test_a_section_is_reported_apart(course, capsys):
     assert status == 0 and "1 students" in said and "eve" not in out.read_text()
     status, said = told(capsys, "report", "--section", "tuesday", *where)
     assert status == 1 and "has no section 'tuesday'; there are: monday" in said
+
+
+def test_a_time_without_a_zone_is_in_that_of_the_class(course, capsys):
+    path, where = course / "class" / "course.toml", ("--course", str(course))
+    path.write_text('timezone = "Europe/Berlin"\n')
+    status, said = told(capsys, "due", "00", "2026-10-20T23:59", *where)
+    assert status == 0 and "Tue 20 Oct 2026, 23:59" in said
+    with Gradebook(Course(course).db_url, "attention") as book:
+        assert str(book.find_assignment(SLUG).duedate) == "2026-10-20 21:59:00"
+
+
+def test_nobody_is_made_by_a_slip_in_a_group(course, capsys):
+    hand_in(course, "ada")
+    roster = course / "students.csv"
+    roster.write_text("id,first_name\nada,Ada\nalan,Alan\n")
+    assert told(capsys, "roster", str(roster), "--course", str(course))[0] == 0
+    path = course / "class" / "course.toml"
+    path.write_text(CHOSEN.replace('"alan"', '"allan"'))
+    said, err, status = grade(course, check=False)
+    assert status == 1 and "names allan, who is not in the roster; did you mean alan?" in err
+    assert not (course / "class" / "submitted" / "allan").exists()
+    path.write_text(CHOSEN)
+    said, _, _ = grade(course)
+    assert "1 hand-ins are those of another member" in said
+    assert scores(course) == {"ada": 7, "alan": 7}

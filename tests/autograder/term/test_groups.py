@@ -40,7 +40,8 @@ def test_the_others_get_the_work_and_its_time(tmp_path):
     assert there(tmp_path) == dict.fromkeys(("ada", "alan", "eve"), "A")
     time = tmp_path / "submitted" / "eve" / SLUG / "timestamp.txt"
     assert time.read_text() == "2026-10-01 10:00:00 UTC"
-    assert {*groups.copies(choices(tmp_path))} == {(SLUG, "ada"), (SLUG, "eve")}
+    copies = groups.copies(choices(tmp_path))
+    assert copies == {(SLUG, "ada"): "alan", (SLUG, "eve"): "alan"}
 
 
 def test_a_later_hand_in_replaces_the_copies(tmp_path):
@@ -68,7 +69,7 @@ def test_copies_go_with_their_source_and_with_the_group(tmp_path):
     assert there(tmp_path) == {"alan": "A", "ada": "A"}
     share(tmp_path, alone=True)
     assert there(tmp_path) == {"alan": "A"}
-    assert not (tmp_path / "submitted" / "ada" / SLUG).exists()
+    assert not (tmp_path / "submitted" / "ada").exists()
     share(tmp_path)
     (tmp_path / "submitted" / "alan" / SLUG / f"{SLUG}.ipynb").unlink()
     share(tmp_path)
@@ -97,3 +98,10 @@ def test_a_record_that_cannot_be_read_stops_it(tmp_path):
         share(tmp_path)
     (tmp_path / groups.RECORD).write_text(json.dumps({}))
     assert share(tmp_path) == []
+
+
+def test_a_slip_in_an_id_is_said_with_whom_is_meant(tmp_path):
+    chosen = choices(tmp_path, members=("s19", "s2O"))
+    said = groups.unknown(chosen, ["s18", "s19", "s20"])
+    assert said.endswith("groups.one names s2O, who is not in the roster; did you mean s20?")
+    assert groups.unknown(chosen, ["s19", "s2O"]) == ""
