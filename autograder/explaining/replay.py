@@ -25,6 +25,7 @@ from autograder.sandbox.sandbox import Sandbox
 
 SEED = re.compile(r"^  seed +(\d+)$", re.MULTILINE)
 ANY_SEED = 1  # where none is on record
+Tried = tuple[Question, Replied, Replied]  # a question, the answer's reply and the right one
 
 
 @dataclass
@@ -34,6 +35,8 @@ class Replay:
     history   what was asked, up to the end
     question  over which it failed, with its ``reply`` and the ``right`` one, as far as known
     others    further calls that a right answer replies to otherwise
+    refused   what the check says of the library's own answer, where it refuses that, too
+    of_library  what it prints of the library's own answer, '' where there is none
     """
 
     seed: int
@@ -43,8 +46,20 @@ class Replay:
     question: Question | None = None
     reply: Replied | None = None
     right: Replied | None = None
-    others: list[tuple[Question, Replied, Replied]] = field(default_factory=list)
+    others: list[Tried] = field(default_factory=list)
     stopped: str = ""  # why the process had to be stopped, if it had
+    refused: CheckFailed | None = None
+    of_library: str = ""
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether the check refuses the library's own answer with the words of the student's."""
+        one, other = self.failure, self.refused
+        return one is not None and other is not None and _words(one) == _words(other)
+
+
+def _words(failure: CheckFailed) -> tuple[str, str, str]:
+    return failure.what, failure.got, failure.expected
 
 
 def sources(notebook: dict[str, Any], exercise: str) -> list[str]:
@@ -96,7 +111,20 @@ def replay(
         if not out_of_memory(error):
             raise
         made.stopped = "the check takes too much memory over the results"
+    if made.failure is not None or made.stopped:
+        _judge_library(made, item, care_share)
     return made
+
+
+def _judge_library(made: Replay, item: Check, care_share: float) -> None:
+    """Ask the library's own answer on the same inputs: a check that refuses it is wrong."""
+    target = reference(item)
+    if target is None:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made.refused = run_check(item, LocalAnswer(target), made.seed, care_share=care_share)
+    made.of_library = str(made.refused or f"{item.name}: correct.")
 
 
 def _judge(

@@ -60,6 +60,11 @@ def copies(choices: Choices) -> Iterator[tuple[str, str]]:
         yield from ((slug, student) for student in students)
 
 
+def sources(choices: Choices, slug: str) -> dict[str, str]:
+    """From each student whose notebook of a lesson is a copy to the member whose it is."""
+    return {who: entry["from"] for who, entry in _read(choices).get(slug, {}).items()}
+
+
 def _several(slug: str, group: str, own: list[str], source: str, others: list[str]) -> str:
     rest = f"; {', '.join(others)} are graded by the latest, that of {source}" if others else ""
     names = f"{', '.join(own[:-1])} and {own[-1]}"
