@@ -133,7 +133,7 @@ class Caller:
         """The same with shorter numbers, where both answers give about what they gave."""
         for decimals in shorter.DECIMALS:
             text = program.text(self._item.name, shorter.rounded(one, decimals))
-            if len(text) >= len(made.program):
+            if len(made.program) - len(text) < shorter.SAVED:
                 break
             right = self._right(text)
             if not shorter.near(right, made.right):

@@ -129,6 +129,7 @@ def _refuse_nothing(handed: Handed, exercise: str, part: Row) -> None:
             f"{who} is not among what was graded: the lesson has changed since; run autograder "
             f"grade --lesson {handed.lesson.partition('_')[0]}"
         )
+    score = part["automatic"] if "automatic" in part else part["score"]
     earned = f"{part['score']:g} of {part['max']:g} points"
     if "automatic" in part:
         earned += f" (the check gave {part['automatic']:g}, an instructor changed it by hand)"
@@ -137,7 +138,7 @@ def _refuse_nothing(handed: Handed, exercise: str, part: Row) -> None:
         raise CourseError(
             f"there is nothing to explain: {who} was not attempted or left open: {what}"
         )
-    if not _is_lost(part, part.get("automatic", part["score"])) and not part.get("is_careless"):
+    if not _is_lost(part, score) and not part.get("is_careless"):
         raise CourseError(f"there is nothing to explain: the check took {who} for right, {earned}")
 
 

@@ -1,15 +1,17 @@
 """A call with fewer digits: it is shown in the place of the check's where both go the same way."""
 
 import dataclasses
+import re
 from typing import Any
 
 import torch
 
-from autograder.checking.asking.questions import NUMBER
 from autograder.explaining.program import Asked
 from autograder.explaining.running import plain
 
 DECIMALS = (2, 3)  # are tried, one after the other
+SAVED = 20  # characters at least
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")  # as tensors print it
 ROOM = 0.01  # how far results may be apart, in shares of the largest number
 
 
@@ -22,7 +24,7 @@ def rounded(one: Asked, decimals: int) -> Asked:
 def _rounded(value: Any, decimals: int) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         details = _rounded(getattr(value, "details", ()), decimals)
-        return dataclasses.replace(value, details=details)  # type: ignore[call-arg]
+        return dataclasses.replace(value, details=details)
     if isinstance(value, torch.Tensor):
         wide = value.dtype in (torch.float32, torch.float64)
         return torch.round(value.detach(), decimals=decimals) if wide else value

@@ -41,6 +41,7 @@ def test_the_others_get_the_work_and_its_time(tmp_path):
     time = tmp_path / "submitted" / "eve" / SLUG / "timestamp.txt"
     assert time.read_text() == "2026-10-01 10:00:00 UTC"
     assert {*groups.copies(choices(tmp_path))} == {(SLUG, "ada"), (SLUG, "eve")}
+    assert groups.sources(choices(tmp_path), SLUG) == {"ada": "alan", "eve": "alan"}
 
 
 def test_a_later_hand_in_replaces_the_copies(tmp_path):
