@@ -48,10 +48,11 @@ class Caller:
     def of(self, made: Replay) -> Call:
         """The Call that shows best why the answer fails."""
         one = asked(made.history, made.question) if made.question is not None else None
-        if made.refused is not None:
-            return self._refused(made, one)
         if made.stopped:
             return self._endless(made, one)
+        same = self._same(one) if made.refused is not None else None
+        if same is not None:
+            return same
         if one is not None and one.is_small:
             clear = self._clear(made, one)
             shown = clear or self._tried(one, made.reply, made.right)
@@ -76,14 +77,15 @@ class Caller:
         told = running.printed(str(made.failure or ""))
         return Call(f"{note} ({where}):", text, told, running.printed(made.of_library))
 
-    def _refused(self, made: Replay, one: Asked | None) -> Call:
-        """The call of which a check speaks that refuses the course's own answer, too."""
-        if one is not None and one.is_small and not made.stopped:
-            text = program.text(self._item.name, one, exactly=not one.is_plain)
-            told, right = self._by_student(text), self._right(text)
-            if running.plain(told) == running.plain(right):
-                return Call(SAME, text, told, right)
-        return self._again(made, "The check itself asks again, with the inputs of the grading")
+    def _same(self, one: Asked | None) -> Call | None:
+        """The call of which a check speaks that refuses the course's own answer for it, too."""
+        if one is None or not one.is_small:
+            return None
+        text = program.text(self._item.name, one)
+        told, right = self._by_student(text), self._right(text)
+        return (
+            Call(SAME, text, told, right) if running.plain(told) == running.plain(right) else None
+        )
 
     def _clear(self, made: Replay, one: Asked) -> Call | None:
         """A call with clearly fewer numbers that fails in the same part of the check, alike."""

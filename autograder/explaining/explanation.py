@@ -92,7 +92,10 @@ def _wrong(made: Replay, case: Case, item: Check) -> str:
     if made.is_alike:
         head += ", not the student."
     else:
-        head += ". The student's answer fails otherwise: of it the check proves nothing yet."
+        head += (
+            ".\nThe student's answer fails otherwise: whether it is wrong as well, a check that is "
+            "mended says."
+        )
     line = culprit.line(made.refused)
     place = f"{line.path}:{line.number}" if line else f"autograder/checks/{item.lesson}.py"
     number = case.handed.lesson.partition("_")[0]

@@ -59,8 +59,8 @@ class Replay:
         return one is not None and other is not None and _words(one) == _words(other)
 
 
-def _words(failure: CheckFailed) -> tuple[str, str, str]:
-    return failure.what, failure.got, failure.expected
+def _words(failure: CheckFailed) -> tuple[object, ...]:
+    return failure.what, failure.got, failure.expected, failure.lost
 
 
 def sources(notebook: dict[str, Any], exercise: str) -> list[str]:

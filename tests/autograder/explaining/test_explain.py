@@ -1,102 +1,19 @@
 """The command explains why a student lost points; what it prints of the call is what happens."""
 
-import contextlib
 import hashlib
-import io
-import json
-import shutil
-import subprocess
-import sys
-from unittest import mock
 
 import pytest
 from nbgrader.api import Gradebook
 
 from autograder import ROOT
-from autograder.commands import cli, report
-from autograder.explaining import explanation, running
-from autograder.grading.classroom import sample_class
+from autograder.explaining import running
 from autograder.grading.classroom.folders import Course
-from autograder.sandbox import sandbox as sandboxes
-from autograder.sandbox.sandbox import Sandbox
+from tests.autograder.explaining.conftest import ANSWERS, LOST
 from tests.autograder.explaining.here import Process
-from tests.autograder.small_class import SLUG, WRONG, grade, hand_in, make_course
+from tests.autograder.small_class import SLUG, hand_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:bubblewrap is not installed")
-ANSWERS = {
-    "value": WRONG,
-    "another-value": WRONG,
-    "shape": {"uniform_average": "def uniform_average(values):\n    return values.mean(0)[None]"},
-    "raises": {
-        "weighted_average": "def weighted_average(weights, values):\n    return values @ weights"
-    },
-    "care": {"uniform_average": "def uniform_average(values):\n    return values.mean(0).float()"},
-    "inputs": {
-        "uniform_average": "def uniform_average(values):\n    values /= len(values)\n"
-        "    return values.sum(0)"
-    },
-    "precision": {
-        "softmax": "def softmax(scores, dim):\n    return torch.softmax(scores * 1.00003, dim)"
-    },
-    "ends": {"softmax": "def softmax(scores, dim):\n    import os\n    os._exit(3)"},
-    "syntax": {"softmax": "def softmax(scores, dim:\n    return"},
-    "helper": {"softmax": "def softmax(scores, dim):\n    return uniform_average(scores)"},
-}
-LOST = {  # the exercise that each of them lost
-    name: next(iter(given)) for name, given in ANSWERS.items() if name != "another-value"
-}
 WITH_A_RESULT = sorted(LOST.keys() - {"ends", "syntax"})
-
-
-@pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    made = make_course(tmp_path_factory.mktemp("complaints"))
-    for student, answers in ANSWERS.items():
-        hand_in(made, student, answers=answers)
-    hand_in(made, "right")
-    sample_class.submit(sample_class.blank(SLUG), made, "blank", SLUG)
-    sample_class.submit(sample_class.blank(SLUG), made, "damaged", SLUG).write_text("{")
-    grade(made)
-    hand_in(made, "late")
-    return made
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    with Sandbox(SLUG, "auto") as made:
-        yield made
-
-
-@pytest.fixture
-def run(course, sandbox):
-    """Run the command; returns (exit status, standard output, standard error)."""
-
-    def command(student, exercise, *options, lesson="00", folder=course):
-        out, err = io.StringIO(), io.StringIO()
-        with (
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            mock.patch.object(
-                sandboxes, "Sandbox", lambda *_, **__: contextlib.nullcontext(sandbox)
-            ),
-        ):
-            words = ["explain", lesson, exercise, "--student", student, "--course", str(folder)]
-            status = cli.main([*words, *options])
-        return status, out.getvalue(), err.getvalue()
-
-    return command
-
-
-@pytest.fixture
-def told(run):
-    """What the command says as JSON."""
-
-    def command(student, *options):
-        status, out, err = run(student, LOST[student], "--json", *options)
-        assert status == 0, err
-        return json.loads(out)
-
-    return command
 
 
 def below(answer, program):
@@ -231,84 +148,6 @@ def test_nothing_is_written(course, run):
     for student in ("value", "right", "late"):
         run(student, "softmax")
     assert state() == before
-
-
-@pytest.fixture
-def optional(monkeypatch):
-    """Let the exercise softmax be worth nothing in the report's rows."""
-
-    def without_points(*arguments):
-        rows = graded(*arguments)
-        for one in (one for row in rows for one in row["exercises"] if one["name"] == "softmax"):
-            one.update(score=0, max=0)
-        return rows
-
-    graded = report.graded
-    monkeypatch.setattr(report, "graded", without_points)
-
-
-def test_a_wrong_answer_to_an_optional_exercise_is_explained(run, optional):
-    status, out, err = run("value", "softmax")
-    assert (status, err) == (0, "")
-    assert "· softmax · wrong, but optional: no points\n" in out
-    assert "It prints" in out and "in the same way: 1." in out
-
-
-def test_a_right_answer_to_an_optional_exercise_is_not(run, optional):
-    status, _, err = run("right", "softmax")
-    assert status == 1 and "the check took right's softmax for right" in err
-
-
-def share(course, *students, source):
-    record = {SLUG: {who: {"from": source, "digest": ""} for who in students}}
-    (course / "class" / "shared.json").write_text(json.dumps(record))
-
-
-def test_the_work_of_a_group_counts_as_one(changed, run):
-    share(changed, "another-value", source="value")
-    _, out, _ = run("value", "softmax", folder=changed)
-    assert "handed in by" not in out and "in the same way: 0." in out
-
-
-def test_who_handed_in_for_the_group_is_said(changed, run):
-    share(changed, "value", source="another-value")
-    _, out, _ = run("value", "softmax", folder=changed)
-    assert out.partition("\n")[0].endswith(" · handed in by another-value for their group")
-    assert "in the same way: 0." in out
-
-
-def test_folded_hints_are_left_out_and_the_text_is_last(run):
-    _, out, _ = run("value", "softmax")
-    assert "<details" not in out
-    assert explanation.HINTS.sub("", "a\n<details>\n<b>c</b>\n</details>\n\nd") == "a\nd"
-    titles = [line for line in out.splitlines() if line.startswith("── ")]
-    assert titles[-1] == "── What the lesson asks for ──"
-
-
-def test_two_phrases_of_the_lesson_are_printed(run, told):
-    _, out, _ = run("value", "softmax")
-    assert len(told("value")["rests_on"]) > 2
-    assert out.count("\n    “") == 2
-
-
-def test_an_unknown_exercise_is_refused_before_heavy_imports(tmp_path):
-    (tmp_path / "solutions" / SLUG).mkdir(parents=True)
-    code = (
-        "import sys; from autograder.commands import cli; "
-        "words = ['explain', '00', 'nope', '--student', 's01', '--course', sys.argv[1]]; "
-        "print(cli.main(words), {'torch', 'nbgrader'} & {*sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.stdout == "1 set()\n", done.stderr
-    assert "no exercise called 'nope'; there are: uniform_average, softmax" in done.stderr
-
-
-@pytest.fixture
-def changed(course, tmp_path):
-    """A copy of the course that a test may change."""
-    return shutil.copytree(course, tmp_path / "course", symlinks=True)
 
 
 def test_a_change_by_hand_is_told(changed, run):

@@ -83,8 +83,9 @@ def test_the_call_shows_that_both_answers_reply_the_same(wrong):
 def test_of_an_answer_that_fails_otherwise_no_more_is_said(wrong, monkeypatch):
     made, found = judged(wrong, OTHER)
     assert made.refused is not None and not made.is_alike
+    assert "tensor([[" in found.prints and "tensor([[" not in found.right  # what both gave
     out = told(wrong, monkeypatch, OTHER)
-    assert f"{IS_WRONG}. The student's answer fails otherwise" in out
+    assert f"{IS_WRONG}.\nThe student's answer fails otherwise" in out
     assert "not the student" not in out
     assert f"{EXERCISE}: correct." not in out
 
