@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autograder import ROOT, cell_metadata
 from autograder.checking.asking.questions import Question, Replied
-from autograder.checking.toolbox import registry
+from autograder.checking.toolbox import expect, registry
 from autograder.checking.toolbox.failure import CheckFailed
 from autograder.checks import kernel_regression
 from autograder.explaining import call, culprit, replay, running, shorter
@@ -169,6 +169,15 @@ def test_the_call_is_that_of_the_line_that_failed_whatever_the_check_makes_of_th
     assert culprit.exchange(failure, log, wanted) is log[1]
     log[1].asked_at = ((str(ROOT / place.path), 1),)
     assert culprit.exchange(failure, log, wanted) is log[0]
+
+
+def test_a_reply_is_known_again_in_another_shape():
+    replies = torch.tensor(1.0), torch.tensor(2.0)
+    log = [Exchange(Question(0, "call", ([], {})), Replied("value", one)) for one in replies]
+    with pytest.raises(CheckFailed) as failed:
+        expect.close(replies[1].reshape(1), torch.zeros(1), "it is wrong")
+    wanted = [Replied("value", torch.tensor(0.0))] * 2
+    assert culprit.exchange(failed.value, log, wanted) is log[1]
 
 
 def test_of_several_calls_that_differ_the_smallest_is_shown():
