@@ -2,12 +2,11 @@
 
 import argparse
 import json
+from pathlib import Path
 
+from autograder import CourseError, lessons
+from autograder.checking.toolbox import registry
 from autograder.commands import add_shared
-from autograder.commands.report import graded
-from autograder.explaining import explanation, on_record
-from autograder.grading.classroom.folders import Course
-from autograder.sandbox.sandbox import Sandbox
 
 DESCRIPTION = (
     "Say why a student lost points in an exercise: the answer that was graded, the verdict, the "
@@ -35,14 +34,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the explanation; raises CourseError where there is nothing to explain."""
+    _refuse_unknown(Path(options.course or "."), options.lesson, options.exercise)
+    print(_told(options), end="")
+    return 0
+
+
+def _refuse_unknown(root: Path, lesson: str, exercise: str) -> None:
+    """Raise CourseError for an exercise that no lesson has, before anything heavy is imported."""
+    slugs = [path.name for path in (root / "solutions").glob("*_*")]
+    if registry.is_exercise(exercise) or not slugs:
+        return
+    slug = lessons.choose([lesson], slugs)[0]
+    known = ", ".join(registry.names(lessons.name_of(slug)))
+    raise CourseError(f"{slug} has no exercise called {exercise!r}; there are: {known}")
+
+
+def _told(options: argparse.Namespace) -> str:
+    """What is printed. These imports take seconds, which a mistyped name need not wait for."""
+    from autograder.commands.report import graded
+    from autograder.explaining import explanation, on_record
+    from autograder.grading.classroom.folders import Course
+    from autograder.sandbox.sandbox import Sandbox
+    from autograder.term import groups
+
     course = Course(options.course)
     handed, kept = on_record.find(course, options.lesson, options.student, options.exercise)
     rows = graded(course, [handed.lesson])
-    case = on_record.case(course, handed, kept, options.exercise, rows)
+    shared = groups.copies(course.choices)
+    copies = {who: whose for (slug, who), whose in shared.items() if slug == handed.lesson}
+    case = on_record.case(course, handed, kept, options.exercise, rows, copies)
     with Sandbox(handed.lesson, options.sandbox, secrets=course.secrets) as sandbox:
         made = explanation.explain(case, sandbox)
     if options.json:
-        print(json.dumps(made.as_dict(options.names), indent=1))
-    else:
-        print(explanation.text(made, options.names), end="")
-    return 0
+        return json.dumps(made.as_dict(options.names), indent=1) + "\n"
+    return explanation.text(made, options.names)

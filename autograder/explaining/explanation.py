@@ -1,5 +1,6 @@
 """All that is said of a lost point: put together here, written by ``text``."""
 
+import re
 import textwrap
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import count
 from autograder.checking.toolbox.registry import Check
-from autograder.explaining import call, replay
+from autograder.explaining import call, culprit, replay
 from autograder.explaining.call import Call, Caller
 from autograder.explaining.culprit import Line
 from autograder.explaining.on_record import Case
@@ -17,12 +18,16 @@ from autograder.reporting.mistake_template import printable
 from autograder.reporting.unexplained import without_numbers
 from autograder.sandbox.sandbox import Sandbox
 
+HINTS = re.compile(r"<details\b.*?</details>\s*", re.DOTALL | re.IGNORECASE)  # folded
+PHRASES = 2  # of the lesson that are printed
+
 
 @dataclass
 class Explanation:
     """What an instructor is told.
 
     stages   each stage of the exercise, in words, with whether it was earned
+    wrong    where the check refuses the course's own answer, too: that, and how to go on, or ''
     today    what the check says now, where that is another thing than what is on record, or ''
     rests    the phrases of the lesson on which the check rests
     is_only  whether there is one right answer, and not many
@@ -35,6 +40,7 @@ class Explanation:
     line: Line | None
     rests: list[str] = field(default_factory=list)
     is_only: bool = True
+    wrong: str = ""
 
     def as_dict(self, names: bool) -> dict[str, Any]:
         """Plain values, for JSON; others are named only with ``names``."""
@@ -42,6 +48,7 @@ class Explanation:
         others = {"tried": case.tried, "lost": len(case.others), "alike": len(case.alike)}
         return {
             "student": case.handed.student,
+            "handed_in_by": case.source or case.handed.student,
             "lesson": case.handed.lesson,
             "exercise": case.exercise,
             "answer": case.answer,
@@ -49,6 +56,7 @@ class Explanation:
             "since": case.since,
             "verdict": case.part,
             "stages": self.stages,
+            "check_is_wrong": self.wrong,
             "today": self.today,
             "call": asdict(self.call),
             "assertion": None if self.line is None else asdict(self.line),
@@ -72,7 +80,30 @@ def explain(case: Case, sandbox: Sandbox) -> Explanation:
         made.failure.points = case.part["max"]
     passes = made.failure is None and not made.stopped
     shown = call.passes(made) if passes else Caller(item, sandbox, cells).of(made)
-    return Explanation(case, stages, _today(made, reason), shown, made.line, *rests)
+    wrong = _wrong(made, case, item)
+    return Explanation(case, stages, _today(made, reason), shown, made.line, *rests, wrong)
+
+
+def _wrong(made: Replay, case: Case, item: Check) -> str:
+    """What is said where the check refuses the course's own answer, too, or ''."""
+    if made.refused is None:
+        return ""
+    head = "The course's own answer fails this check, too: the check is wrong"
+    if made.is_alike:
+        head += ", not the student."
+    else:
+        head += (
+            ".\nThe student's answer fails otherwise: whether it is wrong as well, a check that is "
+            "mended says."
+        )
+    line = culprit.line(made.refused)
+    place = f"{line.path}:{line.number}" if line else f"autograder/checks/{item.lesson}.py"
+    number = case.handed.lesson.partition("_")[0]
+    return (
+        f"{head}\nIt says of the course's own answer:\n{textwrap.indent(made.of_library, '    ')}\n"
+        f"Mend {place}, prove it with `autograder verify {number}`;\n"
+        "then `autograder grade --preview` says whose points change."
+    )
 
 
 def _today(made: Replay, reason: str) -> str:
@@ -102,15 +133,18 @@ def text(made: Explanation, names: bool) -> str:
     case, part = made.case, made.case.part
     handed = case.handed
     head = f"{handed.student} · {handed.lesson} · {case.exercise} · {_points(part)}"
+    if case.source:
+        head += f" · handed in by {case.source} for their group"
     parts = {
+        "The check is wrong": made.wrong,
         f"The answer that was graded{_behind(case.since)}": case.answer,
         "What it uses of the student's other cells": "\n\n\n".join(case.helpers),
         "The verdict": "\n".join([_costs(part), *made.stages, "", part["reason"]]).strip(),
         "What the check says today, which is not what is on record": made.today,
         "The call": _call(made.call, "the" if made.is_only else "one"),
         "The check": _assertion(made),
-        "What the lesson asks for": case.text,
         "The class": _others(case, names),
+        "What the lesson asks for": HINTS.sub("", case.text),
     }
     told = [f"── {title} ──\n{body.strip()}\n" for title, body in parts.items() if body.strip()]
     return printable("\n".join([f"{head}\n", *told]))
@@ -118,6 +152,7 @@ def text(made: Explanation, names: bool) -> str:
 
 def _points(part: dict[str, Any]) -> str:
     earned = f"{part['score']:g} of {count(part['max'])}"
+    earned = earned if part["max"] else "wrong, but optional: no points"
     if "automatic" not in part:
         return earned
     return f"{earned}, changed by hand: the check gave {part['automatic']:g}"
@@ -146,7 +181,7 @@ def _assertion(made: Explanation) -> str:
     where = f"{line.path}:{line.number}\n{textwrap.indent(line.text, '    ')}\n" if line else ""
     if made.case.part.get("is_careless"):
         return f"{where}It is a matter of care: what the lesson's text is about is right."
-    phrases = "\n".join(f"    “{one}”" for one in made.rests)
+    phrases = "\n".join(f"    “{one}”" for one in made.rests[:PHRASES])
     rests = f"It rests on these words of the lesson:\n{phrases}" if phrases else ""
     return f"{where}{rests}"
 

@@ -1,7 +1,7 @@
 """What is on record of a student's exercise: the answer, the verdict, and how the class did."""
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ class Case:
     text: str
     part: Row
     kept: Result
+    source: str = ""  # of a group's work: the member who handed it in, if that is another
     alike: list[str] = field(default_factory=list)  # who else lost points in the same way
     others: list[str] = field(default_factory=list)  # who else lost points here
     tried: int = 0  # others who wrote something here
@@ -69,8 +70,18 @@ def find(course: Course, lesson: str, student: str, exercise: str) -> tuple[Hand
     return handed, kept
 
 
-def case(course: Course, handed: Handed, kept: Result, exercise: str, rows: Iterable[Row]) -> Case:
+def case(
+    course: Course,
+    handed: Handed,
+    kept: Result,
+    exercise: str,
+    rows: Iterable[Row],
+    copies: Mapping[str, str],
+) -> Case:
     """The Case of an exercise; ``rows`` are those of the lesson's report.
+
+    copies  from a student whose notebook is a copy to the member of the group who handed it in:
+            the work of a group counts as one
 
     Raises CourseError where no point was lost, or nothing was written.
     """
@@ -78,12 +89,14 @@ def case(course: Course, handed: Handed, kept: Result, exercise: str, rows: Iter
     for row in rows:
         own.update((row["student"], p) for p in row["exercises"] if p["name"] == exercise)
     part = own.pop(handed.student, {})
-    tried = {name: one for name, one in own.items() if not one.get("is_open")}
+    source = copies.get(handed.student, "")
+    same_work = {*copies, source}
+    tried = {n: one for n, one in own.items() if n not in same_work and not one.get("is_open")}
     _refuse_nothing(handed, exercise, part)
     notebook = _graded(course, handed)
     cells = [one for one in notebook["cells"] if cell_metadata.is_solution(one)]
     answer = next((one["source"] for one in cells if cell_metadata.exercise(one) == exercise), "")
-    lost = {name: one for name, one in tried.items() if one["score"] < one["max"]}
+    lost = {name: one for name, one in tried.items() if _is_lost(one, one["score"])}
     same = told(part["reason"])
     return Case(
         handed,
@@ -95,10 +108,18 @@ def case(course: Course, handed: Handed, kept: Result, exercise: str, rows: Iter
         _text(course, handed.lesson, exercise),
         part,
         kept,
+        source,
         sorted(name for name, one in lost.items() if told(one["reason"]) == same),
         sorted(lost),
         len(tried),
     )
+
+
+def _is_lost(part: Row, score: float) -> bool:
+    """Whether an answer with this score is wrong: where an exercise has no points, it is if the
+    check gave a reason, and not one of care alone."""
+    wrong = bool(part.get("reason")) and not part.get("is_careless")
+    return score < part["max"] or (part["max"] == 0 and wrong)
 
 
 def _refuse_nothing(handed: Handed, exercise: str, part: Row) -> None:
@@ -108,6 +129,7 @@ def _refuse_nothing(handed: Handed, exercise: str, part: Row) -> None:
             f"{who} is not among what was graded: the lesson has changed since; run autograder "
             f"grade --lesson {handed.lesson.partition('_')[0]}"
         )
+    score = part["automatic"] if "automatic" in part else part["score"]
     earned = f"{part['score']:g} of {part['max']:g} points"
     if "automatic" in part:
         earned += f" (the check gave {part['automatic']:g}, an instructor changed it by hand)"
@@ -116,7 +138,7 @@ def _refuse_nothing(handed: Handed, exercise: str, part: Row) -> None:
         raise CourseError(
             f"there is nothing to explain: {who} was not attempted or left open: {what}"
         )
-    if part.get("automatic", part["score"]) >= part["max"] and not part.get("is_careless"):
+    if not _is_lost(part, score) and not part.get("is_careless"):
         raise CourseError(f"there is nothing to explain: the check took {who} for right, {earned}")
 
 

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autograder import CourseError, cell_metadata
@@ -20,11 +20,13 @@ from autograder.explaining.noted import Exchange, Noted
 from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
 from autograder.inside.answer import AnyAnswer, LocalAnswer
 from autograder.inside.limits import out_of_memory
+from autograder.inside.messages.values import same
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
 
 SEED = re.compile(r"^  seed +(\d+)$", re.MULTILINE)
 ANY_SEED = 1  # where none is on record
+Tried = tuple[Question, Replied, Replied]  # a question, the answer's reply and the right one
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Replay:
     history   what was asked, up to the end
     question  over which it failed, with its ``reply`` and the ``right`` one, as far as known
     others    further calls that a right answer replies to otherwise
+    refused   what the check says of the library's own answer, where it refuses that, too
+    of_library  what it prints of the library's own answer, '' where there is none
     """
 
     seed: int
@@ -43,8 +47,20 @@ class Replay:
     question: Question | None = None
     reply: Replied | None = None
     right: Replied | None = None
-    others: list[tuple[Question, Replied, Replied]] = field(default_factory=list)
+    others: list[Tried] = field(default_factory=list)
     stopped: str = ""  # why the process had to be stopped, if it had
+    refused: CheckFailed | None = None
+    of_library: str = ""
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether the check refuses the library's own answer with the words of the student's."""
+        one, other = self.failure, self.refused
+        return one is not None and other is not None and _words(one) == _words(other)
+
+
+def _words(failure: CheckFailed) -> tuple[object, ...]:
+    return failure.what, failure.got, failure.expected, failure.lost
 
 
 def sources(notebook: dict[str, Any], exercise: str) -> list[str]:
@@ -96,7 +112,20 @@ def replay(
         if not out_of_memory(error):
             raise
         made.stopped = "the check takes too much memory over the results"
+    if made.failure is not None or made.stopped:
+        _judge_library(made, item, care_share)
     return made
+
+
+def _judge_library(made: Replay, item: Check, care_share: float) -> None:
+    """Ask the library's own answer on the same inputs: a check that refuses it is wrong."""
+    target = reference(item)
+    if target is None:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made.refused = run_check(item, LocalAnswer(target), made.seed, care_share=care_share)
+    made.of_library = str(made.refused or f"{item.name}: correct.")
 
 
 def _judge(
@@ -128,6 +157,7 @@ def _place(made: Replay, failure: CheckFailed, item: Check, log: Sequence[Exchan
         place, made.reply = probed
         made.history, made.question, made.right = list(questions), questions[place], wanted[place]
         return
+    _name_parts(log, questions)
     made.history = [one.question for one in log]
     target = reference(item)
     right = list(replies(LocalAnswer(target), made.history)) if target is not None else []
@@ -139,6 +169,16 @@ def _place(made: Replay, failure: CheckFailed, item: Check, log: Sequence[Exchan
             made.others.append((one.question, one.reply, other))
     if found is not None:
         made.question, made.reply = found.question, found.reply
+
+
+def _name_parts(log: Sequence[Exchange], questions: Sequence[Question]) -> None:
+    """Say of what was asked behind the failure, by no check any more, to which part it belongs."""
+    for one, known in zip(log, questions, strict=False):
+        own = one.question
+        there = (own.handle, own.request) == (known.handle, known.request)
+        if there and same(own.details, known.details):
+            besides = known.is_care or bool(known.probe)
+            one.question = replace(own, stage=known.stage, is_care=besides)
 
 
 def _plain_line(item: Check, answer: AnyAnswer, failure: CheckFailed, seed: int) -> Line | None:

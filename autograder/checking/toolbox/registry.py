@@ -8,6 +8,7 @@ function's name is the name of the exercise, or of the mistake.
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from autograder.lessons import answer_modules
 
 Run = Callable[..., None]  # a check: run(student, draw)
 ONE_RIGHT_ANSWER = "one right answer"  # what an exercise is ``without`` where many are right
+EXERCISE = re.compile(r"^def ([A-Za-z]\w*)\(student", re.MULTILINE)  # in a module of checks
 T = TypeVar("T", bound=Callable[..., Any])
 
 
@@ -175,6 +177,13 @@ def find(name: str) -> Check:
 def is_exercise(name: str) -> bool:
     """Whether a lesson has an exercise of this name; imports nothing."""
     return name in _checks or bool(_texts(f"\ndef {name}(student"))
+
+
+def names(lesson: str) -> list[str]:
+    """The exercises of a lesson, as its check module has them; imports nothing."""
+    files = [file for file in _texts("") if file.stem == lesson]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    return [name for text in texts for name in EXERCISE.findall(text)]
 
 
 def import_all(holding: str = "") -> None:

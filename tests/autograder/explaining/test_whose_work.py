@@ -1,0 +1,86 @@
+"""What the command says of exercises without points and of groups, and how little it prints."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from autograder import ROOT
+from autograder.commands import report
+from autograder.explaining import explanation
+from tests.autograder.small_class import SLUG
+
+pytestmark = pytest.mark.filterwarnings("ignore:bubblewrap is not installed")
+
+
+@pytest.fixture
+def optional(monkeypatch):
+    """Let the exercise softmax be worth nothing in the report's rows."""
+
+    def without_points(*arguments):
+        rows = graded(*arguments)
+        for one in (one for row in rows for one in row["exercises"] if one["name"] == "softmax"):
+            one.update(score=0, max=0)
+        return rows
+
+    graded = report.graded
+    monkeypatch.setattr(report, "graded", without_points)
+
+
+def test_a_wrong_answer_to_an_optional_exercise_is_explained(run, optional):
+    status, out, err = run("value", "softmax")
+    assert (status, err) == (0, "")
+    assert "· softmax · wrong, but optional: no points\n" in out
+    assert "It prints" in out and "in the same way: 1." in out
+
+
+def test_a_right_answer_to_an_optional_exercise_is_not(run, optional):
+    status, _, err = run("right", "softmax")
+    assert status == 1 and "the check took right's softmax for right" in err
+
+
+def share(course, *students, source):
+    record = {SLUG: {who: {"from": source, "digest": ""} for who in students}}
+    (course / "class" / "shared.json").write_text(json.dumps(record))
+
+
+def test_the_work_of_a_group_counts_as_one(changed, run):
+    share(changed, "another-value", source="value")
+    _, out, _ = run("value", "softmax", folder=changed)
+    assert "handed in by" not in out and "in the same way: 0." in out
+
+
+def test_who_handed_in_for_the_group_is_said(changed, run):
+    share(changed, "value", source="another-value")
+    _, out, _ = run("value", "softmax", folder=changed)
+    assert out.partition("\n")[0].endswith(" · handed in by another-value for their group")
+    assert "in the same way: 0." in out
+
+
+def test_folded_hints_are_left_out_and_the_text_is_last(run):
+    _, out, _ = run("value", "softmax")
+    assert "<details" not in out
+    assert explanation.HINTS.sub("", "a\n<details>\n<b>c</b>\n</details>\n\nd") == "a\nd"
+    titles = [line for line in out.splitlines() if line.startswith("── ")]
+    assert titles[-1] == "── What the lesson asks for ──"
+
+
+def test_two_phrases_of_the_lesson_are_printed(run, told):
+    _, out, _ = run("value", "softmax")
+    assert len(told("value")["rests_on"]) > 2
+    assert out.count("\n    “") == 2
+
+
+def test_an_unknown_exercise_is_refused_before_heavy_imports(tmp_path):
+    (tmp_path / "solutions" / SLUG).mkdir(parents=True)
+    code = (
+        "import sys; from autograder.commands import cli; "
+        "words = ['explain', '00', 'nope', '--student', 's01', '--course', sys.argv[1]]; "
+        "print(cli.main(words), {'torch', 'nbgrader'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout == "1 set()\n", done.stderr
+    assert "no exercise called 'nope'; there are: uniform_average, softmax" in done.stderr
