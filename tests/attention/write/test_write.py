@@ -228,6 +228,15 @@ def test_a_training_that_has_not_ended_writes_with_its_last_save(tmp_path, capsy
 # In a pipe
 
 
+@pytest.fixture
+def fluent(tmp_path):
+    """The folder of a training after which the best token is always one that can be seen."""
+    settings = dataclasses.replace(TINY, steps=80, every=80, average=1, learning_rate=0.02)
+    found = trained(tmp_path / "run", CPU, settings)
+    found.finish()
+    return found.folder.path
+
+
 def started(folder):
     return subprocess.Popen(
         [
@@ -249,8 +258,8 @@ def started(folder):
 
 
 @pytest.mark.long
-def test_ctrl_c_is_one_word(folder):
-    with started(folder) as process:
+def test_ctrl_c_is_one_word(fluent):
+    with started(fluent) as process:
         assert process.stdout.read(5)  # long before it ends
         process.send_signal(signal.SIGINT)
         process.stdout.read()
@@ -259,8 +268,8 @@ def test_ctrl_c_is_one_word(folder):
 
 
 @pytest.mark.long
-def test_a_reader_that_has_enough_ends_it_without_a_word(folder):
-    with started(folder) as process:
+def test_a_reader_that_has_enough_ends_it_without_a_word(fluent):
+    with started(fluent) as process:
         assert process.stdout.read(5)
         process.stdout.close()
         assert process.wait(LONG) == 141
