@@ -50,6 +50,6 @@ def changed(book: Book, handed: Collection[Handed]) -> dict[str, ChangedExercise
 def _keep_copy(course: Course) -> str:
     folder = course.root / "class" / "replaced"
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"gradebook-{datetime.now(UTC):%Y-%m-%dT%H%M%S}.db"
+    path = folder / f"gradebook-{datetime.now(UTC):%Y-%m-%dT%H%M%S.%f}.db"
     copy_gradebook(course, Course(course.root, f"sqlite:///{path}"))
     return course.shown(path)
