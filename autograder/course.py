@@ -78,7 +78,8 @@ def configure(c: Config, root: Path | str) -> Config:
     """
     _find_alembic()
     try:
-        late, source = course_file.read(root).late, class_notebooks.source_folder(root)
+        choices = course_file.read(root)
+        source = class_notebooks.source_folder(choices, Path(root))
     except CourseError as error:
         raise SystemExit(str(error)) from None
     # The answers to open questions stand in solutions/ only.
@@ -107,7 +108,7 @@ def configure(c: Config, root: Path | str) -> Config:
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
     c.ExportApp.plugin_class = f"{GRADING}.classroom.formula_escaping.HarmlessCsv"
-    if late is not None:
+    if choices.late is not None:
         c.AssignLatePenalties.plugin_class = "autograder.term.late_rule.LateRule"
     validation.configure(c)
     _grade_in_sandbox(c)

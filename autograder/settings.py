@@ -55,3 +55,8 @@ def earned(points: float, cost: float) -> float:
     (1.0, 2.0)
     """
     return round((1 - cost) * points, 4)
+
+
+def count(points: float) -> str:
+    """So many points, in words: '1 point', '2.5 points'."""
+    return f"{points:g} point" + "s" * (points != 1)

@@ -7,7 +7,6 @@ the next search in the same files only reads what has changed.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import sys
@@ -17,19 +16,19 @@ from typing import Any
 
 from attention import published_model
 from attention.provided.models.bert import minilm
-from attention.provided.models.model_file import ModelFileError
 from attention.provided.terminal_output import replace_what_cannot_be_shown
 from attention.search import index as indexes
 from attention.search import mine, reading
 from attention.search import model as models
 from attention.search.index import Index
 from attention.search.model import Model
-from attention.train.mine import using
+from attention.train.command import status_of
 from attention.train.pieces import collected
 from attention.train.runs.settings import Parser
 
 PROGRAM = "python -m attention.search"
-NOTHING_FOUND, NOBODY_READS = 3, 141
+NOTHING_FOUND = 3
+STOPPED = "stopped; what was read so far is kept in the index"
 EXCERPT = 300  # characters of a passage that are shown
 
 
@@ -70,30 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replace_what_cannot_be_shown()
     options = parser().parse_args(arguments)
     try:
-        return run(options)
-    except (ModelFileError, ValueError) as error:
-        return complain(str(error))
-    except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # nothing that is left shall fail, too
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOBODY_READS
-    except OSError as error:
-        return complain(f"{error.filename or 'a file'}: {error.strerror}")
-    except KeyboardInterrupt:
-        print("stopped; what was read so far is kept in the index", file=sys.stderr)
-        return 130
-    except Exception as error:
-        if not (said := using.blame(error, "search again")):
-            raise
-        return complain(said)
+        return status_of(PROGRAM, run, options, STOPPED, "search again")
     finally:
         collected.take_back()
-
-
-def complain(sentence: str) -> int:
-    """Print what is wrong; returns the exit status."""
-    print(f"{PROGRAM}: {sentence}", file=sys.stderr, flush=True)
-    return 1
 
 
 def run(options: argparse.Namespace) -> int:

@@ -19,11 +19,13 @@ def status_of(
     run: Callable[[argparse.Namespace], int],
     options: argparse.Namespace,
     stopped: str = "stopped",
+    again: str = "train in another --folder",
 ) -> int:
     """Run a command with parsed options; returns its exit status.
 
     program  its name, in front of what is wrong
     stopped  what is said when somebody stops it
+    again    what is to be done when a learner's piece that failed is mended
     """
     try:
         return run(options)
@@ -34,7 +36,10 @@ def status_of(
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOBODY_READS
     except Exception as error:
-        if not (said := using.blame(error)):
+        said = using.blame(error, again)
+        if not said and isinstance(error, OSError):
+            said = f"{error.filename or 'a file'}: {error.strerror}"
+        if not said:
             raise
         return complain(program, said)
     except KeyboardInterrupt:

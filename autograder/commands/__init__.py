@@ -17,6 +17,11 @@ SHARED: dict[str, dict[str, Any]] = {
     "--course": {"metavar": "DIR", "help": "folder with nbgrader_config.py (default: this one)"},
     "--db-url": {"metavar": "URL", "help": "the gradebook (default: that of nbgrader_config.py)"},
     "--lesson": SEVERAL | {"metavar": "L", "help": "only this lesson; repeatable"},
+    "--sandbox": {
+        "choices": ("required", "auto", "off"),
+        "default": "auto",
+        "help": "bubblewrap: required, if installed (auto, the default), or never (off)",
+    },
     "--section": SEVERAL | {"metavar": "NAME", "help": "only a section of class/course.toml"},
     "--student": SEVERAL | {"metavar": "S", "help": "only this student; repeatable"},
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from attention.provided.terminal_output import replace_what_cannot_be_shown
 from autograder import CourseError
 from autograder.building.own import links
-from autograder.commands.support import io_errors
+from autograder.commands.support import STOPPED, io_errors
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = {  # what each says of itself in the list of all
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        return 130
+        return STOPPED
 
 
 if __name__ == "__main__":

@@ -23,13 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--student", metavar="STUDENT", required=True, help="whose answer it is")
     add("--names", action="store_true", help="also name who lost it in the same way")
     add("--json", action="store_true", help="print it as JSON")
-    add(
-        "--sandbox",
-        choices=("required", "auto", "off"),
-        default="auto",
-        help="bubblewrap: required, if installed (auto, the default), or never (off)",
-    )
-    add_shared(parser, "--course")
+    add_shared(parser, "--sandbox", "--course")
 
 
 def run(options: argparse.Namespace) -> int:

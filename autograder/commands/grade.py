@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder import CourseError
 from autograder.commands import add_shared
+from autograder.commands.support import STOPPED
 from autograder.commands.support.lock import alone
 from autograder.commands.support.progress import progress
 from autograder.inside.limits import NONE, OWN
@@ -34,8 +35,6 @@ DESCRIPTION = (
     "it is 0 if of every submission could be said what would become of it."
 )
 
-STOPPED = 130  # the exit status after Ctrl-C
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -49,12 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--notes", type=Path, metavar="FOLDER", help="with --preview: a note for each of them, here"
     )
-    add(
-        "--sandbox",
-        choices=("required", "auto", "off"),
-        default="auto",
-        help="bubblewrap: required, if installed (auto, the default), or never (off)",
-    )
+    add_shared(parser, "--sandbox")
     add("--cluster", metavar="URL", help="send the work to this Dask scheduler, as tcp://host:8786")
     add_shared(parser, "--db-url", "--course")
 

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if start and not options.plan:
         raise CourseError("--start fills in the dates of a ready plan: name one with --plan")
     text = ready.text(options.plan, start, options.timezone)
-    course_file.parse(path, text, course_file.CARE_SHARE, course_file.there(path.parents[1]))
+    course_file.parse(path, text, course_file.there(path.parents[1]))
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(path, "x", encoding="utf-8") as file:

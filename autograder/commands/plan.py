@@ -6,7 +6,6 @@ from autograder import lessons
 from autograder.commands import add_shared
 from autograder.grading.classroom.folders import Course
 from autograder.term import course_file, plan, ready
-from autograder.term.course_file import CARE_SHARE
 
 DESCRIPTION = (
     "Show the term that class/course.toml describes: when which lessons are due, how long they "
@@ -27,8 +26,8 @@ def run(options: argparse.Namespace) -> int:
     course = Course(options.course)
     choices, weeks = course.choices, dict[str, str]()
     if options.name:
-        slugs, text = course_file.there(course.root), ready.text(options.name)
-        choices = course_file.parse(choices.path, text, CARE_SHARE, slugs)
+        slugs = course_file.there(course.root)
+        choices = course_file.parse(choices.path, ready.text(options.name), slugs)
         weeks = {
             slug: f"week {number}"
             for number, week in enumerate(ready.find(options.name).weeks, start=1)

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from autograder.checking.toolbox import registry
-from autograder.checking.toolbox.failure import count
 from autograder.checking.toolbox.registry import Check
 from autograder.explaining import call, culprit, replay
 from autograder.explaining.call import Call, Caller
@@ -17,6 +16,7 @@ from autograder.grading.classroom.item_analysis import said
 from autograder.reporting.mistake_template import printable
 from autograder.reporting.unexplained import without_numbers
 from autograder.sandbox.sandbox import Sandbox
+from autograder.settings import count
 
 HINTS = re.compile(r"<details\b.*?</details>\s*", re.DOTALL | re.IGNORECASE)  # folded
 PHRASES = 2  # of the lesson that are printed

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder import cell_metadata
+from autograder.settings import count
 from autograder.term.course_file import LessonChoice
 
 HEADING = re.compile(r"^### Exercise [^\n]*$", re.MULTILINE)
@@ -67,8 +68,9 @@ def adapt(notebook: dict[str, Any], choice: LessonChoice) -> None:
     cells[:] = [cell for place, cell in enumerate(cells) if place not in set(left)]
     total = sum(one.points for one in exercises(cells).values())
     head = HEAD.sub(f"**Points** {total:g}", cells[0]["source"], count=1)
-    less = lambda found: f"**Time** {int(found[1]) - minutes} minutes"  # noqa: E731
-    cells[0]["source"] = re.sub(r"\*\*Time\*\* (\d+) minutes", less, head, count=1)
+    if minutes and (time := cell_metadata.TIME.search(head)):
+        head = f"{head[: time.start(1)]}{int(time[1]) - minutes}{head[time.end(1) :]}"
+    cells[0]["source"] = head
 
 
 def needed_later(cells: list[dict[str, Any]], name: str) -> bool:
@@ -84,7 +86,7 @@ def _reprice(cells: list[dict[str, Any]], one: Exercise, points: float) -> None:
     check, asks = cells[one.section[-1]], cells[one.section[0]]
     check["metadata"]["nbgrader"]["points"] = int(points) if points == int(points) else points
     text, asked = asks["source"], _asks(asks)
-    said = f"{points:g} point" + "s" * (points != 1) if points else NO_POINTS
+    said = count(points) if points else NO_POINTS
     new = LABEL.sub(lambda old: f"{old[1]}{old[2]} minutes · {said}{old[4]}", asked, count=1)
     if one.stages and points:
         new = STAGES.sub(lambda old: f"{old[0]} {_shares(one.stages, points)}", new, count=1)

@@ -13,27 +13,26 @@ from attention.provided.files import write_aside
 from autograder import lessons
 from autograder.term import fit
 from autograder.term.adapt import adapt
-from autograder.term.course_file import Choices, LessonChoice, read, there
+from autograder.term.course_file import Choices, LessonChoice, there
 
 FOLDER = "class/source"
 NEEDS = re.compile(r"\*\*You need\*\*\s+lessons?\s+([^;]*)")
 NUMBERS = re.compile(r"(\d\d)(?:\s+to\s+(\d\d))?")
 
 
-def source_folder(root: Path | str) -> str:
+def source_folder(choices: Choices, root: Path) -> str:
     """The folder of the solved notebooks below ``root``: those of the class are written first.
 
-    Raises CourseError for choices that are not understood or do not fit together.
+    Raises CourseError for choices that do not fit together.
     """
-    choices = read(root)
     if not choices.adapts:
         return "solutions"
-    notebooks = {slug: _read(Path(root), slug) for slug in choices.lessons}
-    refuse(choices, notebooks, Path(root))
+    notebooks = {slug: _read(root, slug) for slug in choices.lessons}
+    refuse(choices, notebooks, root)
     for slug, notebook in notebooks.items():
         made = adapted(notebook, choices.lessons[slug])
         _write(lessons.notebook(root, FOLDER, slug), made)
-    for path in (Path(root) / FOLDER).glob("*/"):
+    for path in (root / FOLDER).glob("*/"):
         if path.name not in choices.lessons:
             shutil.rmtree(path)
     return FOLDER

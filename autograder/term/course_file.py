@@ -13,7 +13,6 @@ from typing import Any
 from babel import Locale, UnknownLocaleError
 
 from autograder import ROOT, CourseError, lessons
-from autograder.settings import CARE_SHARE as CARE_SHARE
 from autograder.settings import care_share
 
 NAME = "class/course.toml"
@@ -76,7 +75,6 @@ class Choices:
 
     path: Path
     lessons: Mapping[str, LessonChoice]
-    care_share: float
     timezone: zoneinfo.ZoneInfo | None = None
     language: Locale = Locale("en")
     assumed: tuple[str, ...] = ()
@@ -89,11 +87,6 @@ class Choices:
     def adapts(self) -> bool:
         """Whether the class has other notebooks than the course."""
         return self.chosen or any(one.changes for one in self.lessons.values())
-
-    def group_of(self, student: str) -> tuple[str, ...]:
-        """Who hands in together with a student, that student included."""
-        found = (members for members in self.groups.values() if student in members)
-        return next(found, (student,))
 
     def shown(self, moment: datetime | None) -> str:
         """A time of nbgrader's in the class's zone and language, or ''."""
@@ -110,12 +103,13 @@ def read(root: Path | str = ROOT) -> Choices:
 
     Raises CourseError, in one sentence, for what cannot be read or is not understood.
     """
-    path, share = Path(root) / NAME, care_share(root)  # which refuses what is no TOML
+    care_share(root)  # refuses what is no TOML, and a share that is none
+    path = Path(root) / NAME
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return parse(path, text, share, there(root))
+    return parse(path, text, there(root))
 
 
-def parse(path: Path, text: str, share: float, slugs: list[str]) -> Choices:
+def parse(path: Path, text: str, slugs: list[str]) -> Choices:
     """The choices in a TOML text of the file ``path``, for a course of the lessons ``slugs``."""
     said = tomllib.loads(text)
     _known(path, said, TOP, "")
@@ -130,7 +124,6 @@ def parse(path: Path, text: str, share: float, slugs: list[str]) -> Choices:
     return Choices(
         path,
         found if "lessons" in said else {slug: LessonChoice(slug) for slug in slugs},
-        share,
         zone,
         _language(path, said.get("language", "en")),
         tuple(_slug(path, name, slugs) for name in _names(path, said, "assumed")),

@@ -10,6 +10,7 @@ from typing import Any
 import nbformat
 
 from autograder import cell_metadata, lessons
+from autograder.settings import count
 from autograder.term import class_notebooks
 from autograder.term.adapt import Exercise, exercises, needed_later
 from autograder.term.course_file import Choices, there
@@ -106,8 +107,8 @@ def _exercises(row: Row) -> Iterator[str]:
     for one in row.exercises:
         stages = f", {len(one.stages)} stages" if one.stages else ""
         stays = "" if one.name in row.needed else ", can be left out"
-        points = f"{one.points:g} point{'s' * (one.points != 1)}"
-        yield f"      {one.name:<{width}}  {one.minutes:>3} minutes, {points}{stages}{stays}"
+        worth = f"{one.minutes:>3} minutes, {count(one.points)}"
+        yield f"      {one.name:<{width}}  {worth}{stages}{stays}"
 
 
 def _totals(found: list[Row]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from autograder.inside.answer import AnswerLost
+from autograder.settings import count
 
 WIDTH = 88  # characters of a line
 LIKELY_WIDTH = WIDTH - 12  # with its label
@@ -223,8 +224,3 @@ def share_in_words(share: float) -> str:
     return {0.1: "a tenth", 0.2: "a fifth", 0.25: "¼", 0.5: "½", 0.75: "¾"}.get(
         share, f"{share:.0%}"
     )
-
-
-def count(points: float) -> str:
-    """So many points, in words: '1 point', '2.5 points'."""
-    return f"{points:g} point" + "s" * (points != 1)

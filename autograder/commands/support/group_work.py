@@ -13,11 +13,10 @@ def share(course: Course) -> list[str]:
     Raises CourseError where class/course.toml names somebody who is not in the roster: a slip in an
     id would make a student whom nobody knows, and take the work from one who is there.
     """
-    if not course.choices.groups:
-        return groups.share(course.choices, course.handed_in)
-    roster = roster_of(course)
-    if roster and (said := groups.unknown(course.choices, roster)):
-        raise CourseError(said)
+    if course.choices.groups:
+        roster = roster_of(course)
+        if roster and (said := groups.unknown(course.choices, roster)):
+            raise CourseError(said)
     told = groups.share(course.choices, course.handed_in)
     if count := len(groups.copies(course.choices)):
         told.append(f"{count} hand-ins are those of another member of the student's group.")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from autograder.commands.support import STOPPED
 from autograder.commands.support.changed_lessons import HINT
 from autograder.commands.support.progress import progress
 from autograder.grading.classroom.folders import PREVIEW, Course, Handed
@@ -15,8 +16,6 @@ from autograder.grading.classroom.gradebook import Book, ChangedExercises
 from autograder.grading.running import change_notes, preview_lines
 from autograder.grading.running.batch import Batch
 from autograder.grading.running.preview import Preview
-
-STOPPED = 130  # the exit status after Ctrl-C
 
 
 def preview(

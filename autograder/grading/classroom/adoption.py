@@ -41,12 +41,12 @@ def difference(book: Gradebook, lesson: str, cells: list[dict[str, Any]]) -> Dif
         notebook = book.find_notebook(lesson, lesson)
     except MissingEntry:
         return Difference((), (), False)
-    if not notebook.submissions:
-        return Difference((), (), False)
     old = {(kind, one.name) for kind in KINDS for one in _of(notebook, kind)}
     now = {(kind, name) for kind, name, _ in _wanted(cells)}
+    if old == now or not notebook.submissions:
+        return Difference((), (), False)
     gone, new = (_exercises(some) for some in (old - now, now - old))
-    return Difference(gone, new, old != now and not gone and not new)
+    return Difference(gone, new, not gone and not new)
 
 
 def adopt(book: Gradebook, lesson: str, cells: list[dict[str, Any]]) -> None:

@@ -80,10 +80,12 @@ class Book:
     def register(self, lesson: str, adopt: bool = False) -> None:
         """Make sure that the gradebook knows ``lesson`` as it is now, as generate_assignment would.
 
-        adopt  also where exercises came or went since work was handed in
+        adopt  also where exercises came or went since work was handed in; once for each Book
 
         Raises ChangedExercises where they did, and GradebookError where nbgrader refuses.
         """
+        if lesson in self._checksums:
+            return
         master = records.read_notebook(self._course.master(lesson))
         with usable(self._course):
             known = self._knows(lesson, master["cells"])

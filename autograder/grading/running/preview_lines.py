@@ -8,6 +8,7 @@ from autograder.cell_metadata import exercise_called
 from autograder.grading.classroom import item_analysis
 from autograder.grading.notebook.result import Exercise, Result, clean
 from autograder.grading.running.preview import SAME, Change, Part, Preview
+from autograder.settings import count
 
 
 def lines(preview: Preview) -> Iterator[str]:
@@ -16,14 +17,9 @@ def lines(preview: Preview) -> Iterator[str]:
     for change in sorted(preview.changes, key=_sign):
         yield from _student(change, several)
     for lesson, name, before, after in preview.other_points():
-        yield f"{lesson}: {name} has {points(after)} in place of {before:g}."
+        yield f"{lesson}: {name} has {count(after)} in place of {before:g}."
     yield from _exercises(preview.changes)
     yield from _counts(preview)
-
-
-def points(count: float) -> str:
-    """'1 point', '2.5 points'."""
-    return f"{count:g} point{'' if count == 1 else 's'}"
 
 
 def reason(result: Result, one: Exercise) -> str:
@@ -72,7 +68,7 @@ def _part(part: Part, why: str) -> str:
     (before, _, was), (after, most, automatic) = part.before, part.after
     if part.stays:
         check = f"the check gave {was or 0:g}, and would give {automatic or 0:g}"
-        return f"{points(after)} by hand stay; {check}: {why}"
+        return f"{count(after)} by hand stay; {check}: {why}"
     extra = "" if automatic == after else f" (the check: {automatic or 0:g})"
     return f"{before:g} → {after:g} of {most:g}{extra}: {why}"
 

@@ -16,6 +16,7 @@ from attention.provided.models.bert import minilm
 from attention.search import __main__ as command
 from attention.search import index as indexes
 from attention.search import model as models
+from attention.train.command import NOBODY_READS
 from tests.attention.search.test_reading import pdf
 
 TEXTS = {
@@ -209,7 +210,7 @@ def test_whoever_reads_the_output_may_stop(notes, tmp_path):
         cwd=ROOT,
     )
     os.close(write)
-    assert (done.returncode, done.stderr) == (command.NOBODY_READS, "")
+    assert (done.returncode, done.stderr) == (NOBODY_READS, "")
 
 
 def test_the_published_model_finds_what_has_no_word_in_common(search, notes, monkeypatch):

@@ -94,7 +94,7 @@ def test_nothing_is_changed_where_nothing_is_chosen():
     ],
 )
 def test_what_does_not_fit_the_lesson_is_refused(tmp_path, changes, said):
-    choices = Choices(tmp_path, {SLUG: LessonChoice(SLUG, **changes)}, 0.25)
+    choices = Choices(tmp_path, {SLUG: LessonChoice(SLUG, **changes)})
     with pytest.raises(CourseError) as refused:
         fit.refuse(choices, {SLUG: read(SLUG)["cells"]})
     assert said in str(refused.value) and SLUG in str(refused.value)
@@ -104,7 +104,7 @@ def test_a_lesson_whose_ground_is_missing_is_refused_unless_it_is_assumed(tmp_pa
     slugs = course_file.there(ROOT)
     for assumed, missing in (("", '"00", "04"'), ('assumed = ["00", "04"]', None)):
         written = f"{assumed}\n[lessons.05]"
-        choices = course_file.parse(tmp_path / "course.toml", written, 0.25, slugs)
+        choices = course_file.parse(tmp_path / "course.toml", written, slugs)
         notebooks = {slug: read(slug) for slug in choices.lessons}
         if missing is None:
             class_notebooks.refuse(choices, notebooks, ROOT)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from autograder import ROOT, CourseError
+from autograder import ROOT, CourseError, settings
 from autograder.settings import CARE_SHARE
 from autograder.term import course_file, ready
 from autograder.term.course_file import Late
@@ -32,14 +32,14 @@ optional = ["distances"]
 
 
 def parsed(tmp_path, text):
-    return course_file.parse(tmp_path / "course.toml", text, CARE_SHARE, SLUGS)
+    return course_file.parse(tmp_path / "course.toml", text, SLUGS)
 
 
 def test_a_class_without_a_file_has_all_of_it(tmp_path):
     (tmp_path / "solutions").symlink_to(ROOT / "solutions")
     choices = course_file.read(tmp_path)
     assert list(choices.lessons) == SLUGS and not choices.adapts and not choices.chosen
-    assert choices.care_share == CARE_SHARE and choices.late is None
+    assert settings.care_share(tmp_path) == CARE_SHARE and choices.late is None
 
 
 def test_what_stands_there_is_read(tmp_path):
@@ -50,7 +50,7 @@ def test_what_stands_there_is_read(tmp_path):
     assert (dict(one.points), one.optional) == ({"soft_lookup": 3.5}, ("distances",))
     assert choices.assumed == ("00_getting_started",)
     assert choices.shown(one.due) == "So. 11 Okt. 2026, 23:59"
-    assert choices.group_of("alan") == ("ada", "alan") and choices.group_of("eve") == ("eve",)
+    assert choices.groups == {"one": ("ada", "alan")}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ SLUG = "05_scaled"
 def choices(tmp_path, members=("ada", "alan", "eve"), alone=False):
     named = {"one": members} if members else {}
     lessons = {SLUG: LessonChoice(SLUG, alone=alone)}
-    return Choices(tmp_path / "course.toml", lessons, 0.25, groups=named)
+    return Choices(tmp_path / "course.toml", lessons, groups=named)
 
 
 def write(tmp_path, student, text, time=""):
