@@ -19,7 +19,7 @@ def share(course: Course) -> list[str]:
             raise CourseError(said)
     told = groups.share(course.choices, course.handed_in)
     if count := len(groups.copies(course.choices)):
-        told.append(f"{count} hand-ins are those of another member of the student's group.")
+        told.append(f"Handed in by another member of the student's group: {count}.")
     return told
 
 

@@ -175,5 +175,5 @@ def test_nobody_is_made_by_a_slip_in_a_group(course, capsys):
     assert not (course / "class" / "submitted" / "allan").exists()
     path.write_text(CHOSEN)
     said, _, _ = grade(course)
-    assert "1 hand-ins are those of another member" in said
+    assert "Handed in by another member of the student's group: 1." in said
     assert scores(course) == {"ada": 7, "alan": 7}
