@@ -6,9 +6,10 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from attention.provided.terminal_output import replace_what_cannot_be_shown
-from autograder import CourseError
+from autograder import ROOT, CourseError
 from autograder.building.own import links
 from autograder.commands.support import STOPPED, io_errors
 
@@ -72,6 +73,16 @@ def _import_jsonschema_without_addresses() -> None:
         del sys.modules[name]
 
 
+def _refuse_another_copy() -> None:
+    """Raise CourseError in a folder with a course of its own: this one's checks are not for it."""
+    here = Path.cwd()
+    if (here / "autograder" / "commands" / "cli.py").is_file() and here != ROOT:
+        raise CourseError(
+            f"{here} has a course of its own, and this autograder is that of {ROOT}: install and use "
+            "the one that is here, as its README.md says"
+        )
+
+
 def _readable(text: str) -> str:
     """``text`` on a terminal: a file's name in it, which may be a student's, commands nothing."""
     return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
@@ -85,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _import_jsonschema_without_addresses()
         options = parser(*words[:1]).parse_args(words)
+        _refuse_another_copy()
         links.link()  # an instructor's own lessons, if there are any
         status = options.run(options)
         sys.stdout.flush()

@@ -181,8 +181,10 @@ def _batch(
     needed: str,
 ) -> "tuple[Batch, Regrading | None]":
     """What is to be graded, and the run of which it is a part where all is graded again."""
+    from autograder.grading.classroom.folders import Handed
     from autograder.grading.running.batch import Batch
     from autograder.grading.running.regrading import Regrading
+    from autograder.term import groups
 
     chosen = [
         sorted(names) for names in (options.lesson, options.student, options.section) if names
@@ -190,6 +192,8 @@ def _batch(
     again = Regrading(course, chosen, begin=not options.preview) if options.regrade else None
     how: Any = {"walls": needed, "regrading": again.name if again else ""}
     how["preview"] = options.preview
+    shared = groups.copies(course.choices).items()
+    how["copies"] = {Handed(*copy): Handed(copy[0], own) for copy, own in shared}
     batch = Batch(course, book, handed, options.sandbox, **how)
     return batch, again
 
@@ -225,6 +229,8 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
                 if result:
                     gained = changed_points.gain(batch, one)
                     told = _line(number, total, result, batch.counts[one], gained)
+                    if own := batch.copies.get(one):
+                        told += f"  (handed in by {own.student})"
                     bar.console.print(told, markup=False, highlight=False)
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)

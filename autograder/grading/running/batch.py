@@ -2,7 +2,8 @@
 
 import errno
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from autograder import cell_metadata
@@ -29,6 +30,7 @@ class Batch:
     ``walls``      what must have stood around students' code, OWN or NONE, for a result to stay
     ``regrading``  the name of a run that makes all results anew, save those that it has made
     ``preview``    whether the results go into the folder of a preview; ``book`` is its copy then
+    ``copies``     by each copy of a group's notebook: whose it is, judged once for all of them
     """
 
     def __init__(
@@ -41,12 +43,14 @@ class Batch:
         walls: str = NONE,
         regrading: str = "",
         preview: bool = False,
+        copies: Mapping[Handed, Handed] | None = None,
     ) -> None:
         self._course, self._book = course, book
         self._policy, self._limits, self._walls = policy, limits, walls
         self._share, self._regrading = care_share(course.root), regrading
         self._previewed, self._is_preview = Previewed(course), preview
         self._home = self._previewed.course if preview else course  # where results are written
+        self.copies = copies or {}
         self._masters: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, dict[str, dict[str, float]]] = {}
         self._depends: dict[str, Dependencies] = {}
@@ -105,17 +109,29 @@ class Batch:
                 self.taken.remove(one)
             else:
                 yield one, made
-        yield from workers.map(self.tasks())
+        shared = self._shared()
+        for one, outcome in workers.map(self.tasks()):
+            for member in shared[one]:
+                yield member, outcome
 
     def tasks(self) -> Iterator[tuple[Handed, Task]]:
-        """Yield (Handed, Task) for each submission that waits, and that no preview has graded."""
-        for one, parts in self.waiting.items():
-            if one in self.taken:
-                continue
-            self.waiting[one] = parts or self._depends[one.lesson].of(one)
+        """Yield (Handed, Task) for each notebook that waits, and that no preview has graded."""
+        for one, members in self._shared().items():
+            for member in members:
+                self.waiting[member] = self.waiting[member] or self._depends[one.lesson].of(member)
             text = json.dumps(assemble(self._masters[one.lesson], self._course.read(one)))
             how = self._policy, self._limits, self._course.secrets, self._share
             yield one, Task(one.lesson, text, *how)
+
+    def _shared(self) -> dict[Handed, list[Handed]]:
+        """Who waits, by whose notebook it is: members of a group have the same."""
+        found: dict[Handed, list[Handed]] = {}
+        for one in self.waiting:
+            own = self.copies.get(one, one)
+            if one not in self.taken:
+                there = own in self.waiting and own not in self.taken
+                found.setdefault(own if there else one, []).append(one)
+        return found
 
     def keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result | None:
         """Write down what a task gave, a Graded or an error; return the Result.
@@ -135,9 +151,9 @@ class Batch:
         if isinstance(outcome, WorkFailed):
             notebook, result = self._ungraded(one, outcome)
         else:
-            notebook, result = json.loads(outcome.notebook), outcome.result
-            result.student, result.parts = one.student, self.waiting[one]
-            result.regrading = self._regrading
+            notebook = json.loads(outcome.notebook)
+            result = replace(outcome.result, student=one.student, regrading=self._regrading)
+            result.parts = self.waiting[one]
         path = self._home.autograded(one)
         self._home.write_companions(one)
         records.save(path.parent, notebook, path.stem, result)

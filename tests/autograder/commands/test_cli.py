@@ -134,3 +134,14 @@ def test_what_an_error_names_commands_no_terminal(says, monkeypatch):
 
     monkeypatch.setattr(check, "run", fail)
     assert says("check", "x.ipynb") == (1, "a?[2J?b.ipynb: no notebook\n")
+
+
+def test_a_folder_with_a_course_of_its_own_is_not_worked_on_by_another(says, tmp_path, monkeypatch):
+    path = tmp_path / "autograder" / "commands" / "cli.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    monkeypatch.chdir(tmp_path)
+    status, said = says("plan")
+    assert status == 1 and f"{tmp_path} has a course of its own" in said
+    path.unlink()
+    assert cli.main(["plan"]) == 0

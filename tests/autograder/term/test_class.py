@@ -74,6 +74,16 @@ def test_other_points_are_a_reason_to_grade_again(course):
     assert "3/5" in said and scores(course) == {"ben": 3}
 
 
+def test_a_notebook_of_a_group_is_judged_once_for_all_its_members(course):
+    hand_in(course, "ada", answers=WRONG)
+    said, _, _ = grade(course)
+    assert "alan" in said and "(handed in by ada)" in said
+    ada, alan = (asdict(kept(course, name)) for name in ("ada", "alan"))
+    assert (ada.pop("student"), alan.pop("student")) == ("ada", "alan")
+    assert ada == alan  # the seconds, too
+    assert scores(course) == {"ada": 1, "alan": 1}
+
+
 def test_late_work_costs_what_the_file_says(course):
     for student, time in (("ada", "2026-10-11 23:00:00 UTC"), ("eve", "2026-10-12 10:00:00 UTC")):
         hand_in(course, student)
@@ -92,6 +102,17 @@ def test_a_date_that_the_file_names_is_changed_there(course, capsys):
     assert status == 1 and "course.toml says when 00_getting_started is due, Sun 11 Oct" in said
     status, said = told(capsys, "due", *where)
     assert status == 0 and "Sun 11 Oct 2026, 23:59" in said
+
+
+def test_more_time_for_one_of_a_group_names_the_others(course, capsys):
+    with Gradebook(Course(course).db_url, "attention") as book:
+        for student in ("ada", "alan"):
+            book.add_student(student)
+    where = ("00", "2026-10-20T10:00", "--course", str(course))
+    status, said = told(capsys, "due", *where, "--student", "ada")
+    assert status == 0 and "Group one hands in together; not changed for: alan." in said
+    status, said = told(capsys, "due", *where, "--student", "ada", "--student", "alan")
+    assert status == 0 and "hands in together" not in said
 
 
 def test_what_is_not_understood_stops_every_command_with_its_sentence(course, capsys):
