@@ -1,5 +1,6 @@
 """Draw what several seeds gave: every point of it, or the band between the least and the most."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -96,7 +97,9 @@ def sweep(
     ax.set(xscale="log")
     drawn: list[Any] = [line.get_xdata() for line in ax.lines]  # those of earlier calls, too
     shown = sorted({float(place) for xs in drawn for place in xs})
-    ax.set_xticks(shown, [f"{place:g}" for place in shown], fontsize=8)
+    crowded = any(after < 1.4 * before for before, after in itertools.pairwise(shown))
+    labels = [f"{place:g}" for place in shown]
+    ax.set_xticks(shown, labels, fontsize=8, rotation=60 if crowded else 0)
     ax.minorticks_off()
     return ax
 
