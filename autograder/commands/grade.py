@@ -249,7 +249,7 @@ def cores() -> int:
 def _line(number: int, total: int, result: "Result", counts: float, gained: float) -> str:
     told = [f"was {result.score - gained:g}"] if gained else []
     if abs(counts - result.score) > 1e-6:  # by hand, or for being late
-        told.append(f"{counts:g} count")
+        told.append(f"counts as {counts:g}")
     if result.problem:
         told.append(result.problem.splitlines()[0])
     elif lost := ", ".join(_lost(one) for one in result.exercises if one.score < one.max):

@@ -29,9 +29,9 @@ def set_apart(
     for lesson, error in found.items():
         theirs = [one for one in handed if one.lesson == lesson]
         left = sum(course.kept(one) is None for one in theirs)
-        print(f"{error}. Its {len(theirs) - left} graded submissions stay as they are; {HINT}")
+        print(f"{error}. Of its submissions {len(theirs) - left} were graded and stay so; {HINT}")
         if left:
-            print(f"not graded: {left} new submissions of {lesson}", file=sys.stderr)
+            print(f"not graded: new submissions of {lesson}: {left}", file=sys.stderr)
             status = 1
     return [one for one in handed if one.lesson not in found], status
 

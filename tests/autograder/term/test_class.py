@@ -89,7 +89,7 @@ def test_late_work_costs_what_the_file_says(course):
         hand_in(course, student)
         stamp(course, student, time)
     said, _, _ = grade(course)
-    assert "eve" in said and "3.5 count" in said
+    assert "eve" in said and "counts as 3.5" in said
     with Gradebook(Course(course).db_url, "attention") as book:
         submissions = book.assignment_submissions(SLUG)
         late = {one.student.id: one.late_submission_penalty for one in submissions}

@@ -87,7 +87,7 @@ def totals(course):
 def test_the_plugin_beside_the_configuration_takes_points_from_who_is_late(course):
     assert totals(course) == {"ada": 5, "ben": 3, "cleo": 4}
     said = (course / "said.txt").read_text()
-    assert "cleo                 5/5  4 count\n" in said
+    assert "cleo                 5/5  counts as 4\n" in said
     assert "ben                  3/5  lost: softmax\n" in said
 
 
@@ -127,7 +127,7 @@ def test_what_was_done_by_hand_survives_a_regrade_and_a_new_hand_in(course, way,
 
     said = again()
     assert totals(course) == {"ada": 3, "ben": 4.75, "cleo": 4}
-    assert not said or "ben                  3/5  4.75 count; lost: softmax" in said
+    assert not said or "ben                  3/5  counts as 4.75; lost: softmax" in said
     hand_in(course, "ben")
     again()
     with Gradebook(Course(course).db_url, "attention") as book:

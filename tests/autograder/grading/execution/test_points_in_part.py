@@ -129,7 +129,7 @@ def test_a_class_graded_before_there_were_parts_is_told_what_changes(graded, tmp
     made_old(root)
     said, _, _ = grade(root)
     assert "5 of 5 graded again: the code that checks changed." in said
-    assert re.search(rf"ben +15/16  was 12; 15.5 count; lost: {NAME} \(1 of 4\)\n", said)
+    assert re.search(rf"ben +15/16  was 12; counts as 15.5; lost: {NAME} \(1 of 4\)\n", said)
     assert (
         "2 now have more points: ben 12 → 15, cleo 12 → 15. "
         f"{NAME} is right, without care for 1 and in part for 1.\n"

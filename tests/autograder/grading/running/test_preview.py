@@ -272,7 +272,7 @@ def test_late_penalties_are_those_of_the_grading(course):
     assert "gains: ben, 00_getting_started: 3 → 4.5 of 5" in said
     assert "late penalty: 0 → 0.5" in said
     said, _, _ = grade(course)
-    assert "ben                  5/5  4.5 count" in said
+    assert "ben                  5/5  counts as 4.5" in said
 
 
 def test_what_counts_otherwise_since_the_preview_is_said(course):
@@ -376,10 +376,10 @@ class TestLessonThatChanged:
         assert "another than when the class handed it in: without softmax. Its graded" in said
         assert listing(course) == before
         said, _, _ = grade(course)
-        assert "Its 4 graded submissions stay as they are" in said
+        assert "Of its submissions 4 were graded and stay so" in said
         hand_in(course, "eve")
         said, told, status = grade(course, check=False)
-        assert status == 1 and "not graded: 1 new submissions of 00_getting_started" in told
+        assert status == 1 and "not graded: new submissions of 00_getting_started: 1" in told
 
         before = listing(course)
         said, _, _ = grade(course, "--preview", "--adopt")
