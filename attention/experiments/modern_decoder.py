@@ -409,17 +409,18 @@ CHOSEN: dict[str, float] = {
 }
 SAME_TIME: dict[str, int] = {"rotary": 552, "all": 494}
 MUON_RATES, MUON, MUON_STEPS = (0.005, 0.01, 0.02), 0.01, 326
-HIGHER = 1.6e-2
+LOWER, HIGHER = 1e-3, 1.6e-2
 FAILED = 2.6  # bits a character of a training that got no further than the tokens' frequencies
 NOT_ALONE = ("2017", "small start", "all", "all, small start", "no positions")
 ALONE = tuple(name for name in CHANGES if name not in NOT_ALONE)
 
 
 def rates_of(change: str, seed: int) -> Sequence[float]:
-    """The rates at which a change is tried with a seed: one more where the largest was best."""
+    """The rates at which a change is tried with a seed: one more where an outer one was best."""
     if seed:
         return [CHOSEN[change]]
-    return (*RATES, HIGHER) if CHOSEN[change] >= RATES[-1] else RATES
+    lower = (LOWER,) if CHOSEN[change] <= RATES[0] else ()
+    return (*lower, *RATES, HIGHER) if CHOSEN[change] >= RATES[-1] else (*lower, *RATES)
 
 
 EXPERIMENTS = {
