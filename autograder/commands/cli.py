@@ -78,8 +78,8 @@ def _refuse_another_copy() -> None:
     here = Path.cwd()
     if (here / "autograder" / "commands" / "cli.py").is_file() and here != ROOT:
         raise CourseError(
-            f"{here} has a course of its own, and this autograder is that of {ROOT}: install and use "
-            "the one that is here, as its README.md says"
+            f"{here} has a course of its own, and this autograder is that of {ROOT}: install and "
+            "use the one that is here, as its README.md says"
         )
 
 

@@ -1,5 +1,10 @@
 """Gate 7: a mutant that survives needs a reason, and a reason a mutant that survives."""
 
+import signal
+import time
+
+import pytest
+
 from autograder.building.gates import mutants
 from autograder.building.gates.verify import verify
 from autograder.checking.diagnosis.mutations import Mutant
@@ -38,13 +43,29 @@ def test_a_class_that_is_never_asked_for_and_a_misspelt_excuse_fail(built):
     assert second == "Scale: without='onse' is no class"
 
 
-def test_a_mutant_that_does_not_end_is_rejected(monkeypatch):
-    def endless(x):
-        while True:
-            pass
+def slow(x):
+    start = time.process_time()
+    while time.process_time() < start + 0.4:
+        pass
 
+
+def endless(x):
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("target, excused, rejected", [
+    (endless, (), True),
+    (slow, (), True),  # which might be a machine that is busy with other things,
+    (slow, ("key",), False),  # so the time of one with a reason is not looked at
+])  # fmt: skip
+def test_what_takes_long_is_rejected_unless_it_is_excused(monkeypatch, target, excused, rejected):
     item = Check("answer", "nowhere", lambda student, draw: student(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(mutants, "SECONDS", 0.2)
-        assert mutants._rejected(item, Mutant("", 1, "", endless, ""), 7)
-    assert not mutants._rejected(item, Mutant("", 1, "", abs, ""), 7)
+    monkeypatch.setattr(mutants, "SECONDS", 0.2)
+    assert mutants._rejected(item, Mutant("", 1, "", target, "key"), 7, excused) == rejected
+
+
+def test_the_alarm_goes_with_the_mutant():
+    item = Check("answer", "nowhere", lambda student, draw: student(1))
+    assert not mutants._rejected(item, Mutant("", 1, "", abs, "key"), 7, ())
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
