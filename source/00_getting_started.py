@@ -202,9 +202,11 @@ for score, power in zip(scores_by_hand, powers, strict=True):
 # ### Exercise 0.2 · `softmax`
 # ●●○ medium · 8 minutes · 2 points
 #
+# In stages, each earned by itself: ordinary scores (1), scores of ±1000 and −∞ (1).
+#
 # Write the softmax along the axis `dim`, for scores of any shape. Scores of ±1000 must give finite
 # weights, and a score of −∞ the weight 0; later lessons use −∞ to hide a position. `torch.softmax`
-# exists: write it yourself, this once.
+# does the same; you learn more by writing it once.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -277,8 +279,11 @@ check.preview("softmax", softmax_without_shift)
 # ### Exercise 0.3 · `weighted_average`
 # ●●○ medium · 8 minutes · 2 points
 #
+# In stages, each earned by itself: the averages (1), the refusal (1).
+#
 # Compute the context. First look at the weights: if a row does not sum to 1 (to within 1e-4), an
-# earlier step went wrong. Raise a `ValueError` whose message gives the first such row and its sum.
+# earlier step went wrong. Raise a `ValueError` whose message gives the first such row, counted
+# from 0, and its sum.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

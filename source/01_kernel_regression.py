@@ -269,6 +269,8 @@ moving.bandwidth()
 # ### Exercise 1.5 · `kernel_values`
 # ●●○ medium · 8 minutes · 2 points
 #
+# In stages, each earned by itself: the four kernels (1), other names (1).
+#
 # Write four kernels, all of height 1 at $u = 0$, and refuse other names.
 #
 # | name | value | its reach |

@@ -52,33 +52,37 @@ def uniform_average(student, draw):
         "Scores of ±1000 must give finite weights",
         "and a score of −∞ the weight 0",
         "adding the same number $c$ to all scores changes no weight",
-    )
+    ),
+    stages={"ordinary scores": 1, "scores of ±1000 and −∞": 1},
 )
 def softmax(student, draw):
     """Not negative, sums to 1 along dim, stable, shift-invariant; -inf gets the weight 0."""
     log = math.log
     by_hand = torch.tensor([[0.0, log(2), log(5)], [log(6), 0.0, 0.0]], dtype=F64)
-    weights = student(by_hand, dim=1)
-    expect.shape(weights, (2, 3))
-    expect.dtype(weights, F64)
-    expect.rows_sum_to_one(weights, 1, "the weights do not sum to 1 along dim=1")
-    expected = torch.tensor([[1.0, 2.0, 5.0], [6.0, 1.0, 1.0]], dtype=F64) / 8
-    what = "the softmax of [[0, log 2, log 5], [log 6, 0, 0]] along dim=1 is wrong"
-    expect.close(weights, expected, what)
-
     scores = draw.normal(2, 5, 7, scale=3.0)
-    for dim in (1, 0, -1):
-        weights = student(draw.strided(scores), dim=dim)
-        expect.shape(weights, (2, 5, 7))
-        expect.rows_sum_to_one(weights, dim, f"the weights do not sum to 1 along dim={dim}")
-        expected = torch.softmax(scores, dim)
-        expect.close(weights, expected, f"the weights along dim={dim} differ from torch.softmax")
-    for shape, dim in (((7,), 0), ((4, 2, 3, 5), 2)):
-        _of_any_shape(student, draw.normal(*shape), dim)
+    with expect.stage("ordinary scores"):
+        weights = student(by_hand, dim=1)
+        expect.shape(weights, (2, 3))
+        expect.dtype(weights, F64)
+        expect.rows_sum_to_one(weights, 1, "the weights do not sum to 1 along dim=1")
+        expected = torch.tensor([[1.0, 2.0, 5.0], [6.0, 1.0, 1.0]], dtype=F64) / 8
+        what = "the softmax of [[0, log 2, log 5], [log 6, 0, 0]] along dim=1 is wrong"
+        expect.close(weights, expected, what)
 
-    _stays_stable(student)
+        for dim in (1, 0, -1):
+            weights = student(draw.strided(scores), dim=dim)
+            expect.shape(weights, (2, 5, 7))
+            expect.rows_sum_to_one(weights, dim, f"the weights do not sum to 1 along dim={dim}")
+            expected = torch.softmax(scores, dim)
+            expect.close(
+                weights, expected, f"the weights along dim={dim} differ from torch.softmax"
+            )
+        for shape, dim in (((7,), 0), ((4, 2, 3, 5), 2)):
+            _of_any_shape(student, draw.normal(*shape), dim)
+    with expect.stage("scores of ±1000 and −∞"):
+        _stays_stable(student)
     for shape, dim in (((3, 1, 5), 1), ((1, 2, 3, 5), 2)):
-        with expect.care():
+        with expect.stage("ordinary scores"), expect.care():
             _of_any_shape(student, draw.normal(*shape), dim)
 
 
@@ -118,28 +122,31 @@ def _stays_stable(student):
     rests_on=(
         "row i is the sum over j of weights[i, j] · values[j]",
         "if a row does not sum to 1 (to within 1e-4)",
-        "Raise a ValueError whose message gives the first such row and its sum",
-    )
+        "Raise a ValueError whose message gives the first such row, counted from 0, and its sum",
+    ),
+    stages={"the averages": 1, "the refusal": 1},
 )
 def weighted_average(student, draw):
     """One convex combination per query; rows that do not sum to 1 are refused."""
-    _agrees_with_the_hand(student)
     weights = torch.softmax(draw.normal(5, 7, scale=2.0), 1)
     values = draw.normal(7, 3, scale=100.0)
-    context = student(draw.strided(weights), draw.strided(values))
-    expect.shape(context, (5, 3), axes="T_q, d_v")
-    what = "the contexts differ from a double loop"
-    expect.close(context, _in_loops(weights, values), what, atol=NEAR)
+    with expect.stage("the averages"):
+        _agrees_with_the_hand(student)
+        context = student(draw.strided(weights), draw.strided(values))
+        expect.shape(context, (5, 3), axes="T_q, d_v")
+        what = "the contexts differ from a double loop"
+        expect.close(context, _in_loops(weights, values), what, atol=NEAR)
 
-    many = torch.softmax(draw.normal(40, 9, scale=2.0), 1)
-    context = student(many, values[:1].expand(9, 3))
-    what = "averaging equal values gives something else"
-    expect.close(context, values[:1].expand(40, 3), what, atol=NEAR)
-    _refuses_bad_rows(student, weights, values)
+        many = torch.softmax(draw.normal(40, 9, scale=2.0), 1)
+        context = student(many, values[:1].expand(9, 3))
+        what = "averaging equal values gives something else"
+        expect.close(context, values[:1].expand(40, 3), what, atol=NEAR)
+    with expect.stage("the refusal"):
+        _refuses_bad_rows(student, weights, values)
     for T_q, T_k, d_v in ((1, 7, 3), (5, 7, 1), (5, 1, 3)):
         some = weights[:T_q] if T_k == 7 else torch.ones(T_q, 1, dtype=F64)
         what = f"with T_q={T_q}, T_k={T_k}, d_v={d_v} a context is wrong"
-        with expect.care():
+        with expect.stage("the averages"), expect.care():
             context = student(some, values[:T_k, :d_v])
             expect.shape(context, (T_q, d_v), axes="T_q, d_v")
             expect.close(context, _in_loops(some, values[:T_k, :d_v]), what, atol=NEAR)
@@ -195,7 +202,7 @@ def _refuses_bad_rows(student, weights, values):
     expect.true(first, "the error does not name the first row that is wrong", message, expected)
     for total in (1.00015, 0.99985):
         numbers_in_the_error({1: total})
-    for total in (1.00005, 0.99995):
+    for total in (1.00005, 0.99995) if expect.stands("the averages") else ():
         what = f"rows that sum to {total}, which is 1 to within 1e-4, give another context"
         context = student(weights * total, values)
         expect.close(context, weights @ values * total, what, atol=NEAR)

@@ -273,7 +273,8 @@ def _a_regression(x, x_train, y_train, bandwidth):
         "1 - u² where |u| <= 1, else 0",
         "Raises ValueError for any other name; the message lists the four",
         "same shape and dtype as `u`",
-    )
+    ),
+    stages={"the four kernels": 1, "other names": 1},
 )
 def kernel_values(student, draw):
     """Four kernels on inputs of either sign and any shape; other names are refused."""
@@ -285,38 +286,39 @@ def kernel_values(student, draw):
         "epanechnikov": [0.0, 0.0, 1.0, 0.75, 0.0],
         "constant": [1.0] * 5,
     }
-    # All four first: what is asked first is asked on the rehearsal device, too.
-    similarities = [student(draw.strided(u), kernel) for kernel in KERNELS]
-    for similarity, (kernel, function) in zip(similarities, KERNELS.items(), strict=True):
-        expect.shape(similarity, (5, 7))
-        expect.dtype(similarity, F64)
-        _between(similarity, 0.0, 1.0, f"a value of the {kernel} kernel is not between 0 and 1")
-        expected = _tensor(values_by_hand[kernel])
-        what = f"the {kernel} kernel of (-2, -1, 0, 0.5, 1) is wrong"
-        expect.close(student(by_hand, kernel), expected, what)
-        expected = _tensor([[function(value) for value in row] for row in u.tolist()])
-        expect.close(similarity, expected, f"the {kernel} kernel differs from a loop")
-        cube = student(torch.stack([u, -u], 1), kernel)
-        what = f"the {kernel} kernel depends on the shape"
-        expect.close(cube, torch.stack([expected, expected], 1), what)
-        with expect.care():
-            thin = student(u.reshape(7, 1, 5), kernel)
-            expect.close(thin, expected.reshape(7, 1, 5), what)
-        far = _tensor([[-1000.0, 1000.0], [-1.001, 0.999]])
-        expected = _tensor([[function(value) for value in row] for row in far.tolist()])
-        what = f"the {kernel} kernel of [[-1000, 1000], [-1.001, 0.999]] is wrong"
-        expect.close(student(far, kernel), expected, what)
-
-    what = "an unknown kernel should be refused"
-    message = expect.raises(student, ValueError, u, "triangular", what=what)
-    listed = all(kernel in message for kernel in KERNELS)
-    expect.true(listed, "the error does not list the kernels", message, ", ".join(KERNELS))
+    with expect.stage("the four kernels"):
+        # All four first: what is asked first is asked on the rehearsal device, too.
+        similarities = [student(draw.strided(u), kernel) for kernel in KERNELS]
+        for similarity, (kernel, function) in zip(similarities, KERNELS.items(), strict=True):
+            expect.shape(similarity, (5, 7))
+            expect.dtype(similarity, F64)
+            _between(similarity, 0.0, 1.0, f"a value of the {kernel} kernel is not between 0 and 1")
+            expected = _tensor(values_by_hand[kernel])
+            what = f"the {kernel} kernel of (-2, -1, 0, 0.5, 1) is wrong"
+            expect.close(student(by_hand, kernel), expected, what)
+            expected = _tensor([[function(value) for value in row] for row in u.tolist()])
+            expect.close(similarity, expected, f"the {kernel} kernel differs from a loop")
+            cube = student(torch.stack([u, -u], 1), kernel)
+            what = f"the {kernel} kernel depends on the shape"
+            expect.close(cube, torch.stack([expected, expected], 1), what)
+            with expect.care():
+                thin = student(u.reshape(7, 1, 5), kernel)
+                expect.close(thin, expected.reshape(7, 1, 5), what)
+            far = _tensor([[-1000.0, 1000.0], [-1.001, 0.999]])
+            expected = _tensor([[function(value) for value in row] for row in far.tolist()])
+            what = f"the {kernel} kernel of [[-1000, 1000], [-1.001, 0.999]] is wrong"
+            expect.close(student(far, kernel), expected, what)
+    with expect.stage("other names"):
+        what = "an unknown kernel should be refused"
+        message = expect.raises(student, ValueError, u, "triangular", what=what)
+        listed = all(kernel in message for kernel in KERNELS)
+        expect.true(listed, "the error does not list the kernels", message, ", ".join(KERNELS))
 
     def reference(u, kernel):
         return torch.exp(-0.5 * u * u) if kernel == "gaussian" else (1 - u * u).clamp(min=0)
 
     for kernel in ("gaussian", "epanechnikov"):
-        with expect.care():
+        with expect.stage("the four kernels"), expect.care():
             expect.gradients(student, reference, u, kernel, cotangent=draw.normal(5, 7))
 
 

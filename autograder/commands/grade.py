@@ -29,10 +29,10 @@ DESCRIPTION = (
     "Grade the submissions in class/submitted/<student>/<lesson>/: students' code runs in a "
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
     "reasons into class/autograded/. What is graded is skipped until something changes that the "
-    "result depends on; a run that was stopped is taken up by the next. Exit status 0 if every "
-    "submission has a score and a reason and is of its lesson, every folder is of one student of "
-    "the roster, and no other work and no empty folder lies in class/submitted/. With --preview, "
-    "it is 0 if of every submission could be said what would become of it."
+    "result depends on; a run that was stopped is taken up by the next. The exit status is 0 if "
+    "every submission has a score and a reason and nothing else lies in class/submitted/: no work "
+    "of another lesson or of nobody on the roster, no empty folder. With --preview, it is 0 if "
+    "the preview covers every submission."
 )
 
 

@@ -28,5 +28,5 @@ def run(options: argparse.Namespace) -> int:
     print(f"The lesson {name_of(slug)} is linked into this course. Next:")
     print(f"  autograder build {slug[:2]}\n  autograder verify {slug[:2]}")
     if course_file.read().chosen:
-        print(f"  [lessons.{slug[:2]}] in class/course.toml, which says what the class has")
+        print(f"  and add [lessons.{slug[:2]}] to class/course.toml, or the class does not have it")
     return 0

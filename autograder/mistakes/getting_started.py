@@ -76,6 +76,7 @@ def averages_lists(values):
 @mistake(
     "softmax",
     hint="The sum runs over the last axis whatever dim says. Where should dim appear?",
+    earns=("scores of ±1000 and −∞",),
 )
 def ignores_dim(scores, dim):
     return torch.softmax(scores, -1)
@@ -84,6 +85,7 @@ def ignores_dim(scores, dim):
 @mistake(
     "softmax",
     hint="dim is always 1 here, whatever the caller asks for. Where should dim appear?",
+    earns=("scores of ±1000 and −∞",),
 )
 def fixes_dim(scores, dim):
     return torch.softmax(scores, 1)
@@ -110,6 +112,7 @@ def normalises_everything(scores, dim):
     "softmax",
     hint="exp of a large number is inf, exp of a very negative one is 0, and their ratios are NaN. "
     "What may be subtracted from all scores of a slice without changing the weights?",
+    earns=("ordinary scores",),
 )
 def overflows(scores, dim):
     return torch.exp(scores) / torch.exp(scores).sum(dim, keepdim=True)
@@ -119,6 +122,7 @@ def overflows(scores, dim):
     "softmax",
     hint="One maximum is subtracted from all slices. A slice that lies far below it becomes 0 / 0: "
     "each slice along dim needs its own maximum.",
+    earns=("ordinary scores",),
 )
 def subtracts_one_maximum(scores, dim):
     return overflows(scores - scores.max(), dim)
@@ -137,6 +141,7 @@ def forgets_exp(scores, dim):
     "softmax",
     hint="The mean is subtracted. A score of -inf makes it -inf too, and -inf - (-inf) is NaN. "
     "Which number of the slice leaves no exponent above 0?",
+    earns=("ordinary scores",),
 )
 def subtracts_the_mean(scores, dim):
     return overflows(scores - scores.mean(dim, keepdim=True), dim)
@@ -250,6 +255,17 @@ def sums_over_queries(weights, values):
 
 @mistake(
     "weighted_average",
+    hint="The weights are transposed, so values are mixed by the weights of other queries. "
+    "(T_q, T_k) times (T_k, d_v) fits as it stands.",
+    earns=("the refusal",),
+)
+def transposes_the_weights_that_it_has_tested(weights, values):
+    _refuse(weights)
+    return weights.T @ values
+
+
+@mistake(
+    "weighted_average",
     hint="These weights are fine: which axis was summed? A column says how often a value was used, "
     "which may be anything; a query's weights stand in a row.",
 )
@@ -271,6 +287,7 @@ def compares_exactly(weights, values):
 @mistake(
     "weighted_average",
     hint="Weights that do not sum to 1 pass unnoticed. An earlier step erred: raise ValueError.",
+    earns=("the averages",),
 )
 def accepts_any_weights(weights, values):
     return weights @ values
@@ -279,6 +296,7 @@ def accepts_any_weights(weights, values):
 @mistake(
     "weighted_average",
     hint="The weights are rescaled silently. That hides an error made earlier: raise ValueError.",
+    earns=("the averages",),
 )
 def rescales(weights, values):
     return (weights / weights.sum(dim=1, keepdim=True)) @ values
@@ -287,6 +305,7 @@ def rescales(weights, values):
 @mistake(
     "weighted_average",
     hint="assert raises AssertionError, and `python -O` removes it. Raise ValueError yourself.",
+    earns=("the averages",),
 )
 def asserts(weights, values):
     assert torch.allclose(weights.sum(dim=1), torch.ones_like(weights[:, 0]), atol=1e-4)
@@ -296,6 +315,7 @@ def asserts(weights, values):
 @mistake(
     "weighted_average",
     hint="Only sums above 1 are refused. A row may also sum to too little.",
+    earns=("the averages",),
 )
 def refuses_only_large_sums(weights, values):
     for row, total in enumerate(weights.sum(dim=1).tolist()):
@@ -307,6 +327,7 @@ def refuses_only_large_sums(weights, values):
 @mistake(
     "weighted_average",
     hint="Only the total over all rows is tested: one row's excess hides another's deficit.",
+    earns=("the averages",),
 )
 def tests_only_the_total(weights, values):
     total = weights.sum().item()
@@ -319,6 +340,7 @@ def tests_only_the_total(weights, values):
 @mistake(
     "weighted_average",
     hint="The error is raised, but its message should help to find the row: give index and sum.",
+    earns=("the averages",),
 )
 def says_nothing_about_the_row(weights, values):
     if not torch.allclose(weights.sum(dim=1), torch.ones_like(weights[:, 0]), atol=1e-4):
@@ -326,7 +348,11 @@ def says_nothing_about_the_row(weights, values):
     return weights @ values
 
 
-@mistake("weighted_average", hint="Rows are counted from 0, as Python counts.")
+@mistake(
+    "weighted_average",
+    hint="Rows are counted from 0, as Python counts.",
+    earns=("the averages",),
+)
 def counts_rows_from_one(weights, values):
     for row, total in enumerate(weights.sum(dim=1).tolist(), start=1):
         if abs(total - 1) > 1e-4:
@@ -337,6 +363,7 @@ def counts_rows_from_one(weights, values):
 @mistake(
     "weighted_average",
     hint="Two rows were wrong, and the error names the last. Stop at the first.",
+    earns=("the averages",),
 )
 def names_the_last_row(weights, values):
     bad = ((weights.sum(dim=1) - 1).abs() > 1e-4).nonzero().flatten().tolist()

@@ -349,12 +349,20 @@ def _kernel(u, kernel, **changed):
     return known[kernel](u)
 
 
-@mistake("kernel_values", hint="The Gaussian lacks its 1/2: this is exp(-u²).")
+@mistake(
+    "kernel_values",
+    hint="The Gaussian lacks its 1/2: this is exp(-u²).",
+    earns=("other names",),
+)
 def gaussian_without_half(u, kernel):
     return _kernel(u, kernel, gaussian=lambda u: torch.exp(-(u**2)))
 
 
-@mistake("kernel_values", hint="The Gaussian squares u; this is exp(-|u| / 2).")
+@mistake(
+    "kernel_values",
+    hint="The Gaussian squares u; this is exp(-|u| / 2).",
+    earns=("other names",),
+)
 def gaussian_without_square(u, kernel):
     return _kernel(u, kernel, gaussian=lambda u: torch.exp(-u.abs() / 2))
 
@@ -362,6 +370,7 @@ def gaussian_without_square(u, kernel):
 @mistake(
     "kernel_values",
     hint="The factor 1 / √(2π) is there. It cancels later; the kernel here is 1 at distance 0.",
+    earns=("other names",),
 )
 def gaussian_as_a_density(u, kernel):
     density = math.sqrt(2 * math.pi)
@@ -371,12 +380,17 @@ def gaussian_as_a_density(u, kernel):
 @mistake(
     "kernel_values",
     hint="The boxcar reaches endlessly to one side: u may be negative. What is compared with 1?",
+    earns=("other names",),
 )
 def boxcar_open_to_one_side(u, kernel):
     return _kernel(u, kernel, boxcar=lambda u: (u <= 1).to(u.dtype))
 
 
-@mistake("kernel_values", hint="At |u| = 1 exactly, the boxcar is still 1.")
+@mistake(
+    "kernel_values",
+    hint="At |u| = 1 exactly, the boxcar is still 1.",
+    earns=("other names",),
+)
 def boxcar_without_its_ends(u, kernel):
     return _kernel(u, kernel, boxcar=lambda u: (u.abs() < 1).to(u.dtype))
 
@@ -384,6 +398,7 @@ def boxcar_without_its_ends(u, kernel):
 @mistake(
     "kernel_values",
     hint="A comparison gives True and False. The similarities should be numbers of u's dtype.",
+    earns=("other names",),
 )
 def boxcar_as_booleans(u, kernel):
     return _kernel(u, kernel, boxcar=lambda u: u.abs() <= 1)
@@ -392,6 +407,7 @@ def boxcar_as_booleans(u, kernel):
 @mistake(
     "kernel_values",
     hint="Beyond |u| = 1 the parabola 1 - u² is negative. The kernel stops at 0 there.",
+    earns=("other names",),
 )
 def epanechnikov_below_zero(u, kernel):
     return _kernel(u, kernel, epanechnikov=lambda u: 1 - u**2)
@@ -400,12 +416,17 @@ def epanechnikov_below_zero(u, kernel):
 @mistake(
     "kernel_values",
     hint="The factor 3/4 of the textbooks is there. It cancels later: here the kernel is 1 at 0.",
+    earns=("other names",),
 )
 def epanechnikov_as_a_density(u, kernel):
     return _kernel(u, kernel, epanechnikov=lambda u: 0.75 * (1 - u**2).clamp(min=0))
 
 
-@mistake("kernel_values", hint="This is a triangle, 1 - |u|. Epanechnikov's kernel is a parabola.")
+@mistake(
+    "kernel_values",
+    hint="This is a triangle, 1 - |u|. Epanechnikov's kernel is a parabola.",
+    earns=("other names",),
+)
 def epanechnikov_as_a_triangle(u, kernel):
     return _kernel(u, kernel, epanechnikov=lambda u: (1 - u.abs()).clamp(min=0))
 
@@ -413,6 +434,7 @@ def epanechnikov_as_a_triangle(u, kernel):
 @mistake(
     "kernel_values",
     hint="The constant kernel gives one number. It should give a 1 for every entry of u.",
+    earns=("other names",),
 )
 def constant_as_a_number(u, kernel):
     return _kernel(u, kernel, constant=lambda u: 1.0)
@@ -422,6 +444,7 @@ def constant_as_a_number(u, kernel):
     "kernel_values",
     hint="A final else takes any name for the last kernel, so a typing error goes unnoticed. "
     "Ask for all four by name and raise ValueError at the end.",
+    earns=("the four kernels",),
 )
 def takes_any_name(u, kernel):
     return _kernel(u, kernel if kernel in ("gaussian", "boxcar", "epanechnikov") else "constant")
@@ -430,6 +453,7 @@ def takes_any_name(u, kernel):
 @mistake(
     "kernel_values",
     hint="The Epanechnikov kernel is (1 - u)² here. It is 1 - u²: the square belongs to u alone.",
+    earns=("other names",),
 )
 def epanechnikov_as_a_square(u, kernel):
     return _kernel(u, kernel, epanechnikov=lambda u: (1 - u) ** 2 * (u.abs() <= 1))
@@ -438,6 +462,7 @@ def epanechnikov_as_a_square(u, kernel):
 @mistake(
     "kernel_values",
     hint="The boxcar is right, but made of whole numbers. The similarities should have u's dtype.",
+    earns=("other names",),
 )
 def boxcar_of_whole_numbers(u, kernel):
     return _kernel(u, kernel, boxcar=lambda u: (u.abs() <= 1).int())

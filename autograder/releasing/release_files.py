@@ -135,9 +135,8 @@ def _refuse_dependent(chosen: list[Lesson], hidden: set[Path]) -> None:
         needed = sorted(name for name, path in names.items() if path in reached)
         if needed:
             raise ReleaseError(
-                f"{lesson.slug} uses the solutions of {', '.join(needed)}, which "
-                f"{chosen[0].slug} or a lesson after it asks for: hand out {lesson.slug} in a "
-                "release of its own, when these are over"
+                f"{lesson.slug} needs the library's {', '.join(needed)}, which students write in "
+                f"{chosen[0].slug} or after it: release {lesson.slug} by itself, when they have"
             )
 
 

@@ -60,6 +60,11 @@ class Counted:
         """All points together, less the penalty."""
         return sum(score for score, _, _ in self.scores.values()) - self.penalty
 
+    @property
+    def most(self) -> float:
+        """All points that there are."""
+        return sum(most for _, most, _ in self.scores.values())
+
 
 class Book:
     """The scores of a course. ``store`` does to the database what ``nbgrader autograde`` does."""

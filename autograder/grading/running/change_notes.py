@@ -34,10 +34,10 @@ def refuse(folder: Path) -> None:
 
 
 def write(folder: Path, changes: Iterable[Change]) -> int:
-    """Write STUDENT.txt for each student whose points change; return how many there are."""
+    """Write STUDENT.txt where points, or how many there are, change; return for how many."""
     texts: dict[str, list[str]] = {}
     for change in changes:
-        if change.gain or any(part.changed for part in change.parts):
+        if change.gain or change.of_other or any(part.changed for part in change.parts):
             texts.setdefault(change.one.student, []).append(text(change))
     for student, told in texts.items():
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,19 +48,19 @@ def write(folder: Path, changes: Iterable[Change]) -> int:
 def text(change: Change) -> str:
     """The note on one lesson."""
     number, _, name = change.one.lesson.partition("_")
-    most = sum(most for _, most, _ in change.after.scores.values())
-    before, after = change.before.score, change.after.score
+    before, after = change.before, change.after
+    was = f", of {before.most:g}" if change.of_other else ""
     told = [
-        f"Your points in lesson {number} ({name.replace('_', ' ')}): {before:g} before, "
-        f"{after:g} now, of {most:g}.",
+        f"Your points in lesson {number} ({name.replace('_', ' ')}): {before.score:g} before{was}, "
+        f"{after.score:g} now, of {after.most:g}.",
         "",
         why(change),
         "",
         *(_part(change, part) for part in change.parts),
     ]
-    before, after = change.before.penalty, change.after.penalty
-    if after > SAME or before > SAME:
-        told.append(f"- For handing in late, {before:g} were taken off before, and {after:g} now.")
+    off = before.penalty, after.penalty
+    if max(off) > SAME:
+        told.append(f"- For handing in late, {off[0]:g} were taken off before, and {off[1]:g} now.")
     return "\n".join(told).rstrip() + "\n"
 
 
@@ -87,13 +87,13 @@ def _changed(change: Change, kept: Result) -> list[str]:
     """What has changed besides the work, in a student's words."""
     now = change.result
     words = [WORDS[part] for part in WORDS if kept.parts.get(part) != now.parts.get(part)]
-    if any(part.before[1] != part.after[1] for part in change.parts):
+    if change.of_other:
         words = ["the points of the exercises", *words]
     if kept.care_share != now.care_share:
         words.append("the share of points that a lack of care costs")
     if kept.limits != now.limits:
         words.append("the limits on time and memory")
-    if not change.parts:  # only the penalty is another one
+    if not change.parts and not change.of_other:  # only the penalty is another one
         words.append("the due date or the rule for late work")
     return list(dict.fromkeys(words))
 

@@ -50,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Change:
-    """What would be other points of one submission."""
+    """What would be other points of one submission, or the same of another maximum."""
 
     one: Handed
     result: Result
@@ -64,6 +64,12 @@ class Change:
     def gain(self) -> float:
         """Points that it would have more than before."""
         return round(self.after.score - self.before.score, 4)
+
+    @property
+    def of_other(self) -> bool:
+        """Whether an exercise that it has in both is worth other points."""
+        old, new = self.before.scores, self.after.scores
+        return any(abs(old[cell][1] - new[cell][1]) > SAME for cell in old.keys() & new.keys())
 
 
 class Preview:
@@ -139,15 +145,14 @@ class Preview:
         return found is not None and any(auto is not None for _, _, auto in found.scores.values())
 
     def _change(self, batch: Batch, one: Handed, result: Result) -> Change | None:
-        """What would be other points of a submission, or None."""
+        """What would be other points of a submission, or the same of another maximum; or None."""
         before = self._before[one.lesson][one.student]
         after = self._after[one.lesson][one.student]
         parts = [part for part in _parts(result, before, after) if part.changed or part.stays]
-        if not parts and abs(after.score - before.score) <= SAME:
-            return None
         kept = self._course.kept(one)
         why = batch.reasons.get(one) or (UNLIKE if kept else NO_RECORD)
-        return Change(one, result, kept, why, before, after, parts)
+        change = Change(one, result, kept, why, before, after, parts)
+        return change if parts or change.of_other or abs(change.gain) > SAME else None
 
 
 def _parts(result: Result, before: Counted, after: Counted) -> Iterator[Part]:

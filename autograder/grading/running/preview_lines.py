@@ -31,9 +31,10 @@ def reason(result: Result, one: Exercise) -> str:
 
 
 def total(change: Change) -> str:
-    """'3 → 5 of 5'."""
-    most = sum(most for _, most, _ in change.after.scores.values())
-    return f"{change.before.score:g} → {change.after.score:g} of {most:g}"
+    """'3 → 5 of 5', or where there were other points, '3 of 5 → 5 of 7'."""
+    before, after = change.before, change.after
+    was = f" of {before.most:g}" if change.of_other else ""
+    return f"{before.score:g}{was} → {after.score:g} of {after.most:g}"
 
 
 def _sign(change: Change) -> int:

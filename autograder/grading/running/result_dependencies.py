@@ -20,7 +20,7 @@ from autograder.sandbox import visible_files
 # What a run calls each part.
 PARTS = {
     "submission": "the submission",
-    "notebook": "the solved notebook",
+    "notebook": "the solved notebook or its points",
     "checks": "the checks",
     "mistakes": "the named mistakes",
     "checking": "the code that checks",

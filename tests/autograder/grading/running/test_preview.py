@@ -361,9 +361,25 @@ class TestLessonThatChanged:
         said, _, _ = grade(course, "--preview")
         assert listing(course) == before
         assert "00_getting_started: softmax has 4 points in place of 2." in said
-        assert "gains: ada, 00_getting_started: 5 → 7 of 7\n    softmax: 2 → 4 of 4: right" in said
+        gains = "gains: ada, 00_getting_started: 5 of 5 → 7 of 7\n    softmax: 2 → 4 of 4: right"
+        assert gains in said
         grade(course)
         assert scores(course) == {"ada": 7, "ben": 7, "cleo": 3, "dan": 3}
+
+    def test_whose_points_stay_and_are_a_smaller_share_is_told_and_gets_a_note(
+        self, course, checks, tmp_path
+    ):
+        def more(_, cell):
+            if cell_metadata.exercise(cell) == "softmax":
+                cell["metadata"]["nbgrader"]["points"] = 4
+
+        checks.version = "wrong"
+        self.master(course, more)
+        said, _, _ = grade(course, "--preview", "--notes", str(tmp_path / "notes"))
+        assert "keeps the total: ben, 00_getting_started: 3 of 5 → 3 of 7\n" in said
+        note = (tmp_path / "notes" / "ben.txt").read_text()
+        assert ": 3 before, of 5, 3 now, of 7." in note
+        assert "because the points of the exercises" in note
 
     def test_a_lesson_with_other_exercises_stays_until_it_is_adopted(self, course):
         def fewer(notebook, cell):

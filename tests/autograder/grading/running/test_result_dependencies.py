@@ -184,7 +184,7 @@ def note(notebook):
 @pytest.mark.parametrize(
     ("where", "edit"),
     [
-        (of_master("the solved notebook changed"), add_text),
+        (of_master("the solved notebook or its points changed"), add_text),
         (of_master(""), add_output),
         (of_master(""), note),
         (of_submission("the submission changed"), add_text),
