@@ -64,6 +64,7 @@ class Filled:
     kept: int = 0  # cells left alone: the student is excused
     strangers: list[str] = field(default_factory=list)  # rows that are no student of the gradebook
     without_row: list[str] = field(default_factory=list)  # ids of students with a score and no row
+    without_column: list[str] = field(default_factory=list)  # lessons, in sentences
 
 
 Notes = Mapping[str, Mapping[str, str]]  # by student and exercise: why points were lost, in short
@@ -125,6 +126,16 @@ def columns_of(table: Table, slugs: Iterable[str], given: str | None = None) -> 
         if places:
             columns[slug] = places[0]
     return columns
+
+
+def free_columns(table: Table, columns: Mapping[str, int]) -> list[str]:
+    """The names of Canvas' assignments in an export that are no lesson's column."""
+    heads = [text.strip() for text in table.rows[0]]
+    return [
+        head
+        for at, head in enumerate(heads)
+        if TITLE.fullmatch(head) and at not in columns.values()
+    ]
 
 
 def fill_canvas(

@@ -12,6 +12,7 @@ from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback import return_format
 from autograder.grading.feedback.refresh import Pages
 
+SHOWN = 20  # names in a message
 DESCRIPTION = (
     "Make class/feedback/<student>/<lesson>/<lesson>.html for what is graded, as nbgrader "
     "generate_feedback does, but only where the graded notebook or the gradebook changed since. "
@@ -71,10 +72,20 @@ def _give_back(
     unknown = return_format.hand_back(course, options.form, options.to, pages.current, gone)
     print(f"{options.to}: {len(pages.current)} pages")
     if unknown:
-        print(
-            f"{unknown} of them have no name that {options.form.capitalize()} knows: they were not "
-            "received from there, or two under one name. They are called STUDENT_LESSON.html"
-        )
+        print(_unnamed(options.form.capitalize(), unknown))
+
+
+def _unnamed(lms: str, students: list[str]) -> str:
+    """What is said of pages whose students' names the LMS would not know."""
+    more = f" and {len(students) - SHOWN} more" if len(students) > SHOWN else ""
+    head = "1 of them has" if len(students) == 1 else f"{len(students)} of them have"
+    return (
+        f"{head} no name that {lms} knows: {', '.join(students[:SHOWN])}{more}.\n"
+        f"This work was not received from {lms}, as where another member handed it in for the "
+        "group,\nor two were received under one name. These pages are called "
+        f"STUDENT_LESSON.html, which\n{lms} does not take: give these students theirs with "
+        "--form mail, with --student for each of them."
+    )
 
 
 def _sum_up(pages: Pages) -> int:

@@ -1,6 +1,7 @@
 """``autograder grades``: scores from nbgrader's gradebook in the form that an LMS imports."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,8 +21,8 @@ from autograder.grading.notebook.filenames import plain
 DESCRIPTION = (
     "Write the scores of nbgrader's gradebook, with manual scores, extra credit and penalties, as "
     "a CSV file: one of all students, or the file that Canvas or Moodle gave you (--like), where "
-    "only grades and empty feedback are filled in. Rows without a student and students without a "
-    "row are listed, and make the exit status 1."
+    "only grades and empty feedback are filled in. Rows without a student, students without a row "
+    "and lessons without a column are listed, and make the exit status 1."
 )
 
 
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write; exit status 1 if a row or a student was left over."""
+    """Write; exit status 1 if a row, a student or a lesson was left over."""
     if options.form != "csv" and not options.like:
         raise CourseError(f"--form {options.form} needs --like: the file to be filled in")
     course = Course(options.course, options.db_url)
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         done = _fill(table, options, found, roster, how)
         grades.save(to, table.bytes(), table.path)
         _tell(to, done)
-        left |= bool(done.strangers or done.without_row)
+        left |= bool(done.strangers or done.without_row or done.without_column)
     else:
         theirs = [one for one in roster.students.values() if asked(one.id)]
         students = sorted(theirs, key=_by_name)
@@ -114,22 +115,39 @@ def _fill(
     if options.form != "canvas":
         raise CourseError("--like needs --form canvas or --form moodle")
     columns = grades.columns_of(table, [one.slug for one in found], options.column)
-    for one in found:
-        named = repr(table.rows[0][columns[one.slug]].strip()) if one.slug in columns else ""
-        print(f"{one.slug}: {f'the column {named}' if named else 'no column is called so'}")
+    for slug, place in columns.items():
+        print(f"{slug}: the column {table.rows[0][place].strip()!r}")
     here = [one for one in found if one.slug in columns]
     if not here:
         raise CourseError(
             f"{table.path}: no column is called like a lesson: make the assignment in Canvas and "
             "export again, or give --lesson and --column"
         )
-    return grades.fill_canvas(table, columns, here, roster, how)
+    done = grades.fill_canvas(table, columns, here, roster, how)
+    free = ", ".join(map(repr, grades.free_columns(table, columns))) or "none"
+    for one in found:
+        if one.slug not in columns and one.scores:
+            done.without_column.append(_without_column(one, free, options.to))
+    return done
+
+
+def _without_column(one: Lesson, free: str, to: str) -> str:
+    """What is said of a lesson whose column goes by another name."""
+    number = one.slug.partition("_")[0]
+    return (
+        f"{one.slug}: no column is called like it, so none of its {len(one.scores)} grades is "
+        f"written. Columns of no lesson: {free}. If one of them is meant, run again with --lesson "
+        f"{number} --column 'NAME' --like {shlex.quote(to)}, so that the other lessons stay, and "
+        "another --to; else make the assignment in Canvas and export again"
+    )
 
 
 def _tell(to: Path, done: Filled) -> None:
     print(f"{to}: {done.written} grades, {done.changed} of them in place of another one.")
     if done.kept:
         print(f"{done.kept} cells say EX or N/A and stay as they are.")
+    for one in done.without_column:
+        print(one, file=sys.stderr)
     for one in done.strangers:
         print(f"not filled in: {one}", file=sys.stderr)
     for student in done.without_row:

@@ -1,16 +1,18 @@
 """``autograder mistake``: a student's wrong answer as the beginning of a stored mistake."""
 
 import argparse
-import sys
+from dataclasses import asdict
 
 from autograder import CourseError, lessons
 from autograder.checking.toolbox import registry
 from autograder.commands import add_shared
+from autograder.grading.classroom import item_analysis
 from autograder.grading.classroom.folders import Course
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.notebook import records
+from autograder.grading.notebook.result import Exercise
 from autograder.reporting import mistake_template
-from autograder.settings import own_folder
+from autograder.settings import count, own_folder
 
 DESCRIPTION = (
     "Print a function @mistake(…) made of what a student handed in for an exercise, with all that "
@@ -42,11 +44,20 @@ def run(options: argparse.Namespace) -> int:
     text = mistake_template.stub(notebook, one.lesson, options.exercise, stored, into)
     graded = course.kept(one)
     for exercise in graded.exercises if graded else ():
-        if exercise.name == options.exercise and exercise.score == exercise.max:
-            earned = f"{exercise.score:g} of {exercise.max:g} points"
-            print(f"The check took this answer for right: {earned}.", file=sys.stderr)
+        if exercise.name == options.exercise:
+            text = _no_mistake(exercise) + text
     print(text, end="")
     return 0
+
+
+def _no_mistake(one: Exercise) -> str:
+    """A comment above an answer that the check took for right: it is no mistake; else ''."""
+    kind = item_analysis.kind(asdict(one))
+    if kind not in (item_analysis.RIGHT, item_analysis.CARELESS):
+        return ""
+    besides = " but for care" if kind == item_analysis.CARELESS else ""
+    earned = f"{one.score:g} of {count(one.max)}"
+    return f"# The check took this answer for right{besides}: {earned}.\n"
 
 
 def _place(lesson: str) -> tuple[str, str]:

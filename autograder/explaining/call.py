@@ -19,6 +19,11 @@ UNSHOWN = (
     "No program of a few lines shows the difference (the reply may depend on earlier calls, or on "
     "objects used in turn), so the check itself asks again, with the inputs of the grading"
 )
+STRICT = (
+    "In every call the answer gives what the course's own gives, to within rounding: the check may "
+    "be too strict. See “A check that was wrong” in autograder/README.md. Here the check itself "
+    "asks again, with the inputs of the grading"
+)
 SAME = "Of this call the check speaks; the student's answer and the course's own reply the same:"
 ROUNDED = "With numbers rounded to {} decimals the answer fails, too. Paste this below it:"
 FEW = 12  # numbers and words: of such a call no smaller one is looked for
@@ -68,7 +73,7 @@ class Caller:
             if smaller is not None:
                 return smaller
             note += ", so the check itself asks again"
-        return self._again(made, note)
+        return self._again(made, STRICT if made.is_as_right else note)
 
     def _again(self, made: Replay, note: str) -> Call:
         """The program that has the check itself ask, with what it says of the two answers."""

@@ -19,7 +19,6 @@ from autograder.sandbox.sandbox import Sandbox
 from autograder.settings import count
 
 HINTS = re.compile(r"<details\b.*?</details>\s*", re.DOTALL | re.IGNORECASE)  # folded
-PHRASES = 2  # of the lesson that are printed
 
 
 @dataclass
@@ -181,7 +180,8 @@ def _assertion(made: Explanation) -> str:
     where = f"{line.path}:{line.number}\n{textwrap.indent(line.text, '    ')}\n" if line else ""
     if made.case.part.get("is_careless"):
         return f"{where}It is a matter of care: what the lesson's text is about is right."
-    phrases = "\n".join(f"    “{one}”" for one in made.rests[:PHRASES])
+    # All of them: which one a line of the check rests on, the check does not say.
+    phrases = "\n".join(f"    “{one}”" for one in made.rests)
     rests = f"It rests on these words of the lesson:\n{phrases}" if phrases else ""
     return f"{where}{rests}"
 

@@ -36,6 +36,7 @@ class Replay:
     history   what was asked, up to the end
     question  over which it failed, with its ``reply`` and the ``right`` one, as far as known
     others    further calls that a right answer replies to otherwise
+    is_as_right  whether it replied to all that it was asked as the library does, but for rounding
     refused   what the check says of the library's own answer, where it refuses that, too
     of_library  what it prints of the library's own answer, '' where there is none
     """
@@ -48,6 +49,7 @@ class Replay:
     reply: Replied | None = None
     right: Replied | None = None
     others: list[Tried] = field(default_factory=list)
+    is_as_right: bool = False
     stopped: str = ""  # why the process had to be stopped, if it had
     refused: CheckFailed | None = None
     of_library: str = ""
@@ -161,6 +163,11 @@ def _place(made: Replay, failure: CheckFailed, item: Check, log: Sequence[Exchan
     made.history = [one.question for one in log]
     target = reference(item)
     right = list(replies(LocalAnswer(target), made.history)) if target is not None else []
+    # Exactly: that a number is 0, as that of a padded place, is no matter of rounding.
+    made.is_as_right = bool(right) and all(
+        one.reply is not None and one.reply.agrees(other, exactly=True)
+        for one, other in zip(log, right, strict=False)
+    )
     found = culprit.exchange(failure, log, right)
     for one, other in zip(log, right, strict=False):
         if one is found:

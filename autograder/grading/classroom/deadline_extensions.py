@@ -33,6 +33,11 @@ def handed_in() -> ColumnElement[bool]:
     return or_(one.extension.is_(None), one.timestamp.isnot(None), score)
 
 
+def due_for(usual: datetime | None, extension: timedelta | None) -> datetime | None:
+    """When a lesson is due for a student, by when it is for everyone; None where it never is."""
+    return None if usual is None else usual + (extension or timedelta())
+
+
 def spans(book: Gradebook) -> dict[tuple[str, str], timedelta]:
     """By (lesson, student) with an extension: how much later the lesson is due."""
     rows = (

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Self
 
 import nbformat
@@ -27,7 +28,7 @@ from autograder import cell_metadata
 from autograder.grading.classroom import adoption
 from autograder.grading.classroom.adoption import Difference
 from autograder.grading.classroom.database import LOG, GradebookError, raise_faults, usable
-from autograder.grading.classroom.deadline_extensions import from_file, handed_in
+from autograder.grading.classroom.deadline_extensions import due_for, from_file, handed_in
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.temporary import Temporary
@@ -53,6 +54,7 @@ class Counted:
     scores: dict[str, tuple[float, float, float | None]] = field(default_factory=dict)
     comments: dict[str, str | None] = field(default_factory=dict)  # the instructor's, or nbgrader's
     penalty: float = 0.0
+    due: datetime | None = None  # for this student, in UTC without a zone
     unsettled: bool = False  # somebody is to look at it again
 
     @property
@@ -155,8 +157,11 @@ class Book:
         found: dict[str, Counted] = {}
         columns = (Grade.score, Grade.max_score, Grade.auto_score, Grade.needs_manual_grade)
         late = SubmittedNotebook.late_submission_penalty
-        for student, name, *scores, again, penalty in self._rows(lesson, Grade, *columns, late):
-            one = found.setdefault(student, Counted(penalty=penalty or 0))
+        dates = Assignment.duedate, SubmittedAssignment.extension
+        rows = self._rows(lesson, Grade, *columns, late, *dates)
+        for student, name, *scores, again, penalty, usual, more in rows:
+            due = due_for(usual, more)
+            one = found.setdefault(student, Counted(penalty=penalty or 0, due=due))
             one.scores[name] = tuple(scores)
             one.unsettled = one.unsettled or again
         for student, name, text in self._rows(lesson, Comment, Comment.comment):

@@ -15,13 +15,16 @@ from typing import Any
 
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
+from nbgrader.api import Gradebook
 from nbgrader.preprocessors import GetGrades
 from nbgrader.utils import is_grade, is_solution, is_task
 
 from autograder import cell_metadata
+from autograder.grading.classroom.deadline_extensions import due_for
 from autograder.grading.feedback.score_table import STYLE, summary
 from autograder.grading.notebook import nbgrader_files
 from autograder.grading.notebook.submission import read_bytes
+from autograder.term import course_file
 
 # nbgrader's template names a list of "Test cell"s where this one has the table. What stands in its
 # block `body` around the notebook is kept; super.super() is the notebook itself.
@@ -67,7 +70,9 @@ class Grades(GetGrades):
         """Put the table and what the page is made of into ``resources``."""
         nb, resources = super().preprocess(nb, resources)
         names = resources["nbgrader"]
-        found = fingerprint(resources["autograder"]["files"], *_said(nb), names["late_penalty"])
+        names["due"] = self._due(names) if names["late_penalty"] else ""
+        late = names["late_penalty"], names["due"]
+        found = fingerprint(resources["autograder"]["files"], *_said(nb), *late)
         resources["autograder"] |= {
             "first": f'<meta name="generator" content="made-of:{found}">',
             "last": '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -75,6 +80,13 @@ class Grades(GetGrades):
             "table": summary(nb, names),
         }
         return nb, resources
+
+    def _due(self, names: Mapping[str, str]) -> str:
+        """When the lesson was due for the student, in the class's zone and language, or ''."""
+        with Gradebook(names["db_url"]) as book:
+            one = book.find_submission(names["assignment"], names["student"])
+            due = due_for(one.assignment.duedate, one.extension)
+        return course_file.read(self.config.CourseDirectory.root).shown(due)
 
 
 class FeedbackExporter(HTMLExporter):
@@ -126,16 +138,18 @@ def fingerprint(
     scores: Mapping[str, tuple[float, float]],
     comments: Mapping[str, str | None],
     penalty: float,
+    due: str,
 ) -> str:
     """The name of all that a page is made of: the same exactly where it would be made the same.
 
     files      see ``files``
     scores     by cell: points that count, and points there are
     comments   by cell
+    due        when it was due, as the page says it beside a penalty
     """
     points = {name: [float(number) for number in pair] for name, pair in scores.items()}
     texts = {name: text or "" for name, text in comments.items()}
-    parts = [files, points, texts, float(penalty), _makers()]
+    parts = [files, points, texts, float(penalty), due, _makers()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

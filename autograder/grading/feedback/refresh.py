@@ -76,7 +76,9 @@ class Pages:
             return False
         scores = {name: (score, most) for name, (score, most, _) in counted.scores.items()}
         files = page_exporter.files(notebook)
-        return said == page_exporter.fingerprint(files, scores, counted.comments, counted.penalty)
+        due = self._course.choices.shown(counted.due) if counted.penalty else ""
+        late = counted.penalty, due
+        return said == page_exporter.fingerprint(files, scores, counted.comments, *late)
 
     def _parts(self, workers: int) -> Iterator[tuple[list[Handed], dict[Handed, str]]]:
         """Each part of the stale pages as it is made, with what failed of it."""

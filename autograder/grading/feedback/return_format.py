@@ -47,8 +47,8 @@ def refuse(form: str, target: Path | None, lessons: Collection[str]) -> None:
 
 def hand_back(
     course: Course, form: str, target: Path, pages: Collection[Handed], gone: Collection[Handed]
-) -> int:
-    """Write the pages of some submissions to a folder or zip; returns how many have no LMS name.
+) -> list[str]:
+    """Write the pages of some submissions to a folder or zip; returns whose have no LMS name.
 
     gone   those without a page: what an earlier run wrote for them into the folder is removed
     """
@@ -62,7 +62,7 @@ def hand_back(
         for name, page in files.items():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             write_aside(target / name, page.read_bytes())
-    return sum(one in unknown for one in pages)
+    return sorted(one.student for one in pages if one in unknown)
 
 
 def _names(
@@ -70,7 +70,8 @@ def _names(
 ) -> tuple[dict[Handed, str], set[Handed]]:
     """What each page is called, and for whom the LMS's own name is not known.
 
-    What two claim is neither's: a student may have written what is read here.
+    What two claim is neither's: a student may have written what is read here. The name under which
+    another lesson came is no help: its numbers are those of that assignment alone.
     """
     names = {one: _name(form, one, _received(course, one)) for one in handed}
     unknown = _unclear(names)

@@ -19,6 +19,7 @@ from autograder.grading.classroom.item_analysis import said
 LOG = logging.getLogger("autograder.feedback")
 NO_RESPONSE = "No response."  # nbgrader's own comment on a cell that was left as it was
 STUB = "nothing here yet"  # how a check's message on an untouched function begins
+NOT_DEFINED = "it is not defined."  # a check's message where the cell made nothing of this name
 CAPTION = "Points for each exercise, and why a point was lost"
 STYLE = """
 .summary { width: 100%; margin: .5em 0 1em; background: #fff; color: #1b1f24 }
@@ -51,7 +52,8 @@ def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
     """The table as HTML.
 
     notebook  graded, with scores and comments
-    grades    nbgrader's resources: ``score`` and ``max_score`` of the notebook, ``late_penalty``
+    grades    nbgrader's resources: ``score`` and ``max_score`` of the notebook, ``late_penalty``,
+              and ``due``, when it was due in words, or ''
     """
     problem = cell_metadata.notes(notebook, "autograder").get("problem", "")
     answers = {cell_metadata.grade_id(cell): cell for cell in notebook.cells if is_solution(cell)}
@@ -143,7 +145,10 @@ def _is_skipped(own: Any, told: str, name: str) -> bool:
 
 def _told(cell: Any, told: str) -> list[str]:
     reason = said(told)
-    what = escape(reason.what.removeprefix(f"{cell_metadata.exercise(cell)}: "))
+    text = reason.what.removeprefix(f"{cell_metadata.exercise(cell)}: ")
+    if text == NOT_DEFINED and reason.got:  # that alone says what is to be mended: a syntax error
+        text = f"{text.rstrip('.')}: {reason.got}"
+    what = escape(text)
     link = f'<a href="#{escape(cell_metadata.grade_id(cell))}">the whole reason</a>'
     more = {"Likely": reason.likely, "Costs": reason.costs}
     named = [f"<b>{label}:</b> {escape(text)}" for label, text in more.items() if text]
@@ -152,7 +157,9 @@ def _told(cell: Any, told: str) -> list[str]:
 
 def _foot(grades: Mapping[str, Any], score: str) -> str:
     penalty = grades.get("late_penalty") or 0
-    lines = {"Handed in late": f"−{_points(penalty)}"} if penalty else {}
+    due = grades.get("due")
+    late = f"Handed in late (due {escape(due)})" if due else "Handed in late"
+    lines = {late: f"−{_points(penalty)}"} if penalty else {}
     return "".join(
         f'<tr><th scope="row">{name}</th><td class="points">{points}</td><td></td></tr>'
         for name, points in {**lines, "Total": score}.items()

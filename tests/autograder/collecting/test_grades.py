@@ -120,6 +120,26 @@ def test_a_column_of_another_name(fill):
     assert "several columns" in fill(twice, "--form", "canvas")[3]
 
 
+def test_a_lesson_without_a_column_is_told_with_what_to_do(fill, book, graded, run):
+    book.add_submission(SECOND, "ada", timestamp="2030-01-02")
+    book.find_grade("check_doubled", SECOND, SECOND, "ada").auto_score = 3.0
+    book.db.commit()
+    text = CANVAS.replace("Lesson 1: more (78)", "Homework B (78)").replace(
+        "Niemand,999,nobody,A,,,,\r\n", ""
+    )
+    status, written, said, err = fill(text, "--form", "canvas")
+    assert status == 1 and "2 grades" in said and f"{SECOND}:" not in said
+    (told,) = err.splitlines()  # nothing else is left over
+    assert told.startswith(f"{SECOND}: ")
+    assert "no column is called like it, so none of its 1 grades is written" in told
+    assert "Columns of no lesson: 'Homework B (78)'." in told
+    out, again = graded / "out.csv", graded / "again.csv"
+    assert f"--lesson 01 --column 'NAME' --like {out}, so that the other lessons stay" in told
+    words = ("--lesson", "01", "--column", "Homework B", "--like", out, "--to", again)
+    assert run("grades", "--form", "canvas", *words)[0] == 0
+    assert '"A, B",=1+1,8,3' in again.read_text()
+
+
 def test_moodle_gets_its_own_worksheet_back(fill):
     status, text, _, err = fill(MOODLE, "--form", "moodle", "--lesson", "mini")
     assert (status, err) == (0, "")

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import zipfile
+from datetime import datetime, timedelta
 
 import pytest
 from nbgrader.api import Gradebook
@@ -130,6 +131,25 @@ def test_a_page_that_nbgrader_made_is_known_as_current(course, feedback):
     assert remade(course, before) == set()
 
 
+def test_a_late_page_says_when_it_was_due_for_the_student(course, feedback):
+    (course / "class" / "course.toml").write_text('timezone = "Europe/Berlin"\n')
+
+    def late(book):
+        penalty(book)
+        book.update_or_create_assignment(SLUG, duedate=datetime(2026, 11, 20, 22, 59))
+        book.update_or_create_submission(SLUG, "ben", extension=timedelta(days=2))
+
+    change(course, late)
+    assert NbGraderAPI(config=Course(course).config).generate_feedback(SLUG)["success"]
+    assert "Handed in late (due Sun 22 Nov 2026, 23:59)" in page(course, "ben").read_text()
+    before = times(course)
+    assert "3 were current" in feedback()[1]
+    change(course, lambda book: book.update_or_create_submission(SLUG, "ben", extension=None))
+    assert feedback()[0] == 0
+    assert remade(course, before) == {"ben"}
+    assert "(due Fri 20 Nov 2026, 23:59)" in page(course, "ben").read_text()
+
+
 def test_a_broken_notebook_costs_no_one_else_a_page_and_leaves_no_stale_one(
     course, feedback, tmp_path
 ):
@@ -217,7 +237,8 @@ def test_each_form_names_the_page_as_its_reader_expects(course, tmp_path, form, 
     with zipfile.ZipFile(target) as archive:
         assert archive.namelist() == [expected]
         assert archive.read(expected) == page(course, "ada").read_bytes()
-    assert unknown == (form in ("canvas", "moodle") and expected == f"ada_{SLUG}.html")
+    is_unknown = form in ("canvas", "moodle") and expected == f"ada_{SLUG}.html"
+    assert unknown == ["ada"] * is_unknown
 
 
 def test_a_name_that_two_claim_is_given_to_neither(course, tmp_path):
@@ -227,9 +248,22 @@ def test_a_name_that_two_claim_is_given_to_neither(course, tmp_path):
         told = course / "class/submitted" / student / SLUG / "received.json"
         told.write_text(json.dumps({"from": name}))
     handed = [Handed(SLUG, student) for student in CLASS]
-    assert hand_back(Course(course), "canvas", tmp_path / "back", handed, []) == 2
+    assert hand_back(Course(course), "canvas", tmp_path / "back", handed, []) == ["ada", "ben"]
     expected = [f"ada_{SLUG}.html", f"ben_{SLUG}.html", "y_3_4_a.html"]
     assert sorted(os.listdir(tmp_path / "back")) == expected
+
+
+def test_whose_page_the_lms_would_not_know_is_said_with_what_to_do(course, feedback, tmp_path):
+    told = course / "class/submitted/ada" / SLUG / "received.json"
+    told.write_text(json.dumps({"from": f"{MOODLE}/work.ipynb"}))
+    words = ("--form", "moodle", "--to", tmp_path / "back.zip")
+    status, out, _ = feedback(*words)
+    assert status == 0
+    assert "2 of them have no name that Moodle knows: ben, cleo.\n" in out
+    assert "--form mail, with --student for each of them" in out
+    said = feedback(*words, "--student", "ben")[1]
+    assert "1 of them has no name that Moodle knows: ben.\n" in said
+    assert "no name" not in feedback(*words, "--student", "ada")[1]
 
 
 def test_students_whose_names_are_alike_get_a_file_each(course, tmp_path):

@@ -17,20 +17,27 @@ from tests.autograder.explaining.test_call import cells
 SLUG, EXERCISE = "00_getting_started", "uniform_average"
 PATH = ROOT / "autograder" / "checks" / "getting_started.py"
 RIGHT = "def uniform_average(values):\n    return values.sum(0) / len(values)"
+ROUNDED = "def uniform_average(values):\n    return (values / len(values)).sum(0)"
 OTHER = "def uniform_average(values):\n    return values.mean(0)[None]"
+CLOSE = "expect.close(average, expected, what, atol=NEAR)"
 IS_WRONG = "The course's own answer fails this check, too: the check is wrong"
 
 
 @pytest.fixture
 def wrong(monkeypatch):
     """The check of an exercise with another expected value."""
+    return changed(monkeypatch, "torch.tensor([3.0, 1.0]", "torch.tensor([3.0, 1.5]")
+
+
+def changed(monkeypatch, before, after):
+    """The check of the exercise with another text at one place."""
     item = registry.find(EXERCISE)
     text = PATH.read_text(encoding="utf-8")
-    changed = text.replace("torch.tensor([3.0, 1.0]", "torch.tensor([3.0, 1.5]")
-    assert changed != text
+    mended = text.replace(before, after, 1)
+    assert mended != text
     names = {"__name__": "autograder.checks.getting_started"}
     monkeypatch.setattr(registry, "_checks", {**registry._checks})
-    exec(compile(changed, str(PATH), "exec"), names)
+    exec(compile(mended, str(PATH), "exec"), names)
     assert registry.find(EXERCISE).run is not item.run
     return registry.find(EXERCISE)
 
@@ -92,6 +99,19 @@ def test_of_an_answer_that_fails_otherwise_no_more_is_said(wrong, monkeypatch):
 
 def test_of_a_right_check_nothing_of_this_is_said(monkeypatch):
     assert IS_WRONG not in told(registry.find(EXERCISE), monkeypatch, OTHER)
+
+
+STRICT = "expect.true(torch.equal(average, values.mean(0)), what)"
+
+
+def test_of_a_check_that_refuses_rounding_it_is_said_that_it_may_be_too_strict(monkeypatch):
+    item = changed(monkeypatch, CLOSE, STRICT)
+    made, found = judged(item, ROUNDED)
+    assert made.failure is not None and made.refused is None
+    assert found.note.startswith("In every call the answer gives what the course's own gives")
+    assert "the check may be too strict. See “A check that was wrong”" in found.note
+    _, found = judged(item, OTHER)
+    assert "too strict" not in found.note
 
 
 def test_where_there_is_no_answer_of_the_course_none_is_made_up():

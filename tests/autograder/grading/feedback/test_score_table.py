@@ -7,6 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from autograder import cell_metadata
+from autograder.checking.toolbox.failure import not_defined
 from autograder.grading.execution.assemble import assemble, error_output
 from autograder.grading.feedback.score_table import summary
 from autograder.grading.notebook.submission import Submission
@@ -83,6 +84,16 @@ def test_a_right_answer_is_correct_and_an_untouched_one_not_attempted():
     ]
 
 
+def test_why_nothing_is_defined_is_said_in_the_table():
+    stops = "its cell stops with SyntaxError: '(' was never closed, line 1: def softmax(<b>"
+    reason = str(not_defined("softmax", stops)).splitlines()
+    ((_, _, why),) = read(table(answer("softmax"), check("softmax", 0.0, reason)))
+    assert why == f"it is not defined: {stops} ( the whole reason )"
+    alone = str(not_defined("softmax", "")).splitlines()
+    ((_, _, why),) = read(table(answer("softmax"), check("softmax", 0.0, alone)))
+    assert why == "it is not defined. ( the whole reason )"
+
+
 def printed(name, score, reason, before=""):
     """A check that gives a part of the points: it prints the reason, and its value are points."""
     cell = check(name, score)
@@ -137,6 +148,8 @@ def test_extra_points_a_late_penalty_and_the_total():
     assert read(html)[0][1] == "2.5 / 2"
     assert html.tfoot.get_text("|").split("|") == ["Handed in late", "−1.25", "Total", "1.25 / 2"]
     assert "late" not in table(check("softmax", 2.0)).tfoot.get_text()
+    html = table(check("softmax", 2.5), late_penalty=1, due="Sun 22 Nov 2026, 23:59")
+    assert html.tfoot.th.get_text() == "Handed in late (due Sun 22 Nov 2026, 23:59)"
 
 
 def test_an_unreadable_hand_in_has_the_sentence_once():
