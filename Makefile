@@ -25,7 +25,7 @@ quick: install  ## the part of the tests for every day
 test: install   ## run the tests and checks
 	@$(MAKE) --no-print-directory PART="and not long" VERIFY="--seeds 2 --changed" .all
 
-test-all: install       ## run all of them: what takes minutes to say again, every mutant, every attack
+test-all: install       ## run all of them: what takes minutes to say again, all lessons through all gates
 	@$(MAKE) --no-print-directory PART= VERIFY="--seeds 2" .all
 
 # Side by side, since tests often wait for a program that they have started. The tests that keep the

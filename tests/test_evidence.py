@@ -46,9 +46,16 @@ def test_a_claim_has_three_seeds(lesson, name):
     assert one.control
 
 
+def _marks(lesson, name):
+    """One a lesson is trained again by CI, the others by make test-all."""
+    if name in QUICK:
+        return []
+    slow = [one for one in AGAIN if one[0] == lesson and one[1] not in QUICK]
+    return [pytest.mark.long] + [pytest.mark.every] * ((lesson, name) != slow[0])
+
+
 @pytest.mark.parametrize(
-    ("lesson", "name"),
-    [pytest.param(*one, marks=[pytest.mark.long] * (one[1] not in QUICK)) for one in AGAIN],
+    ("lesson", "name"), [pytest.param(*one, marks=_marks(*one)) for one in AGAIN]
 )
 def test_a_point_comes_out_again(lesson, name):
     one = LESSONS[lesson].EXPERIMENTS[name]

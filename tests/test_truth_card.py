@@ -10,7 +10,7 @@ from tests.locked import card
 
 EVERY = 4  # one answer in so many is judged here; `python -m tests.locked` judges all
 KEPT = json.loads(card.CARD.read_text(encoding="utf-8"))
-SLOW = ("09", "10", "11", "15", "16", "17", "18")  # whole models: 5 s each
+SLOW = ("09", "10", "11", "15", "16", "17", "18", "19", "20")  # whole models: 5 to 20 s each
 LESSONS = [
     pytest.param(path.stem[3:], marks=[pytest.mark.long] * (path.stem[:2] in SLOW))
     for path in find()

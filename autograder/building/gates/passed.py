@@ -1,7 +1,7 @@
 """Which lessons are as they were when they last passed all gates: autograder/verified.json says.
 
 The file is to the gates what the digest in a solved notebook is to its execution: what did not
-change since need not be proved again. CI goes through all gates whatever it says.
+change since need not be proved again. `make test-all` goes through all gates whatever it says.
 """
 
 import json
