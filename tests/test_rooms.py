@@ -62,7 +62,7 @@ MAY_IMPORT = {
         *(*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, *TRAIN, *PROVIDED),
     ),
     "releasing": ("term", *BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, *PROVIDED),
-    "collecting": (*GRADING, "provided"),
+    "collecting": ("term", *GRADING, "provided"),
     "explaining": ("reporting", "sandbox", *GRADING, *CHECKING, *INSIDE),
     "leaderboard": ("reporting", *GRADING, *CHECKING, "experiments", *LESSON),
     "reporting": ("term", *GRADING, *CHECKING, "provided"),

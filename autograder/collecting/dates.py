@@ -1,9 +1,11 @@
 """Times as a person gives them."""
 
 import contextlib
+from collections.abc import Callable
 from datetime import UTC, date, datetime, tzinfo
 
 from autograder import CourseError
+from autograder.term.course_file import Choices
 
 
 def read_time(text: str, zone: tzinfo | None = None) -> datetime:
@@ -34,3 +36,8 @@ def shown(moment: datetime) -> str:
     here = moment.replace(tzinfo=UTC).astimezone()
     utc = f"{moment:%Y-%m-%d %H:%M} UTC"
     return f"{here:%Y-%m-%d %H:%M %Z} ({utc})" if here.utcoffset() else utc
+
+
+def shown_as(choices: Choices) -> Callable[[datetime], str]:
+    """What writes a time of nbgrader's: in the class's zone, or, where it names none, as here."""
+    return choices.shown if choices.timezone else shown

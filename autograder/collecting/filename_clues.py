@@ -1,7 +1,7 @@
 """What the name of a file that came back says: whose it is, which lesson, which attempt."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from autograder import CourseError, lessons
@@ -29,6 +29,7 @@ class Clues:
     late: bool | None = None  # the LMS's word on the time; None: it says none
     upload: int = 0  # the LMS's number for the file
     lesson: str = ""  # the lesson that the path names
+    moodle: bool = False  # whether the first of ``who`` is as Moodle writes it
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Owner:
 
     id: str
     why: str = ""
+    group: str = ""  # the group in whose name it came
 
 
 def pattern(text: str | None) -> re.Pattern[str] | None:
@@ -70,6 +72,7 @@ def read(
             clues.who = [groups["name"].replace("_", " "), *folders[:place]]
             clues.number, clues.upload = groups.get("user") or "", int(groups.get("file") or 0)
             clues.late = bool(groups["late"]) if "late" in groups else None
+            clues.moodle = "late" not in groups
             folders = list(parts[place + 1 : -1])
             break
     else:
@@ -84,6 +87,7 @@ def read(
         joined = " ".join(groups[name] for name in (FIRST, LAST) if name in groups)
         told = [groups[name] for name in (STUDENT, EMAIL, NAME) if name in groups]
         clues.who, clues.number = told + ([joined] if joined else []), ""
+        clues.moodle = False
         if "file_id" in groups:
             clues.lesson = _lesson_in(groups["file_id"], slugs) or clues.lesson
     elif named:
@@ -91,13 +95,22 @@ def read(
     return clues
 
 
-def owner(clues: Clues, roster: Roster) -> Owner:
-    """Whose a file is, as its clues say."""
+def owner(
+    clues: Clues, roster: Roster, groups: Mapping[str, Collection[str]] | None = None
+) -> Owner:
+    """Whose a file is, as its clues say; of a group's, its first member's.
+
+    groups  {name: members' ids} of those who hand in the lesson together
+    """
     if not (clues.who or clues.number):
         return Owner("", "its name does not say whose it is")
     if not roster.students:
         return _from_name(clues.who[0])
     found = [roster.numbered(clues.number), *(roster.who(text) for text in clues.who)]
+    if clues.moodle and not any(found):
+        if theirs := _of_group(clues.who[0], roster, groups or {}):
+            return theirs
+        found = [_behind_group(clues.who[0], roster)]
     # In a text that names nobody, parts may name several: two who handed in together.
     if not any(found):
         found = [roster.who(part, True) for text in clues.who for part in SEVERAL.split(text)]
@@ -109,11 +122,36 @@ def owner(clues: Clues, roster: Roster) -> Owner:
     if len(certain) == 1 and (not doubtful or certain <= doubtful):
         return Owner(certain.pop())
     if certain or doubtful:
-        theirs = [f"{one}'s" for one in sorted(certain | doubtful)]
-        return Owner("", f"it may be {' or '.join(theirs)}")
+        several = [f"{one}'s" for one in sorted(certain | doubtful)]
+        return Owner("", f"it may be {' or '.join(several)}")
     near = roster.nearest(clues.who)
     guess = f"; nearest: {', '.join(near)}" if near else ""
     return Owner("", f"no student of the roster is called {' or '.join(clues.who[:2])}{guess}")
+
+
+def _of_group(text: str, roster: Roster, groups: Mapping[str, Collection[str]]) -> Owner | None:
+    """The first enrolled member of the group that a text names.
+
+    Always the same one, so that a later hand-in of the group's replaces its earlier one.
+    """
+    for name, members in groups.items():
+        if plain(name) == plain(text):
+            for one in members:
+                if one in roster.students:
+                    return Owner(one, group=name)
+    return None
+
+
+def _behind_group(text: str, roster: Roster) -> set[str]:
+    """Ids of those who may be meant if a group's name and "-" stand before a student's full name.
+
+    Of one word alone, as Jones in Ann Smith-Jones, nobody is meant: it could be another's id.
+    """
+    while "-" in text:
+        text = text.partition("-")[2].strip()
+        if " " in text and (found := roster.who(text)):
+            return found
+    return set()
 
 
 def _from_name(text: str) -> Owner:

@@ -13,6 +13,7 @@ from autograder.collecting.search import File, Refused
 from autograder.grading.notebook.filenames import is_notebook
 from autograder.grading.notebook.lesson_by_content import Contents
 from autograder.grading.notebook.submission import Submission, parse
+from autograder.term.course_file import Choices
 
 SECOND = timedelta(seconds=1)
 NAMELESS = "its name does not say which lesson it is of"
@@ -30,6 +31,7 @@ class HandIn:
     lesson: str
     digest: bytes
     damage: str = ""
+    group: str = ""  # the group in whose name it came
 
     def when(self, due: datetime | None, at: datetime | None = None) -> datetime:
         """When it was handed in: at the time ``at``, else the file's, as far as the LMS agrees.
@@ -52,6 +54,7 @@ class Judge:
     contents: Contents
     roster: Roster
     pattern: re.Pattern[str] | None  # what says whose a file is, if not its name alone
+    choices: Choices
 
     def hand_in(self, file: File, shared: int = 0) -> HandIn:
         """The HandIn that a file is; raises Refused, in words, if it is none.
@@ -66,10 +69,11 @@ class Judge:
         lesson, damage = self._lesson(submission, clues), submission.problem
         if lesson not in self.chosen:
             raise Refused(f"it is of another lesson, {lesson}")
-        owner = names.owner(clues, self.roster)
+        owner = names.owner(clues, self.roster, self.choices.together(lesson))
         if not owner.id:
             raise Refused(owner.why)
-        return HandIn(file, clues, owner.id, lesson, hashlib.sha256(data).digest(), damage)
+        digest = hashlib.sha256(data).digest()
+        return HandIn(file, clues, owner.id, lesson, digest, damage, owner.group)
 
     def _lesson(self, submission: Submission, clues: Clues) -> str:
         """The lesson whose cells or functions it has; of what cannot be read, what it is called."""

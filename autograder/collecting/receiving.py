@@ -14,6 +14,7 @@ from nbgrader.api import Assignment, Gradebook
 from attention.provided.files import write_aside
 from autograder import lessons
 from autograder.collecting import filename_clues
+from autograder.collecting.dates import shown_as
 from autograder.collecting.hand_in import HandIn, Judge
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
@@ -45,7 +46,7 @@ class Received:
     same: list[HandIn] = field(default_factory=list)
     several: list[tuple[HandIn, list[HandIn]]] = field(default_factory=list)  # and the earlier ones
     refused: list[NotOpened] = field(default_factory=list)
-    late: dict[str, int] = field(default_factory=dict)  # by lesson that has a due date
+    late: dict[str, list[str]] = field(default_factory=dict)  # ids, by lesson that has a due date
     unknown_late: int = 0  # late by Canvas' word, of lessons without a due date
     junk: int = 0
 
@@ -77,7 +78,8 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     """
     slugs = course.lessons()
     chosen = lessons.choose(how.names, slugs)
-    judge = Judge(slugs, chosen, course.contents(), roster, filename_clues.pattern(how.pattern))
+    pattern = filename_clues.pattern(how.pattern)
+    judge = Judge(slugs, chosen, course.contents(), roster, pattern, course.choices)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
     files = []
     for one in search(source):
@@ -142,7 +144,7 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
     if different:
         done.several.append((last, different))
     if due:
-        done.late[last.lesson] = done.late.get(last.lesson, 0) + (when > due)
+        done.late.setdefault(last.lesson, []).extend([last.student] if when > due else [])
     elif last.clues.late:
         done.unknown_late += 1
 
@@ -177,7 +179,8 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
             _note(folder, one)
         return "same"
     if before and (how.at or one.file.moment) < before:
-        raise Refused(f"a later hand-in, of {before:%Y-%m-%d %H:%M} UTC, is there already")
+        time = shown_as(course.choices)(before)
+        raise Refused(f"a later hand-in, of {time}, is there already")
     old = folder.is_dir() and any(folder.iterdir())
     if one.damage and there is not None and course.contents().of(one.lesson).is_in(parse(there)):
         raise Refused(f"{one.damage}; what was handed in before stays")

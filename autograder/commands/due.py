@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from nbgrader.api import Gradebook
 
 from autograder import CourseError, lessons
-from autograder.collecting.dates import read_time, shown
+from autograder.collecting.dates import read_time, shown_as
 from autograder.commands import add_shared
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.deadline_extensions import from_file, grant, spans, who_handed_in
@@ -55,13 +55,14 @@ def run(options: argparse.Namespace) -> int:
             f"{course.choices.path} says when {chosen[0]} is due, "
             f"{course.choices.shown(named)}: change it there"
         )
+    shown = shown_as(course.choices)
     with opened(course) as book:
         from_file(book, course.choices, chosen)
         if options.student:
-            grant(book, chosen[0], options.student, due)
+            grant(book, chosen[0], options.student, due, shown)
         elif options.time:
             book.update_or_create_assignment(chosen[0], duedate=due)
-        _show(book, chosen, course.choices.shown if zone else shown)
+        _show(book, chosen, shown)
         graded = who_handed_in(book, chosen[0]) if options.time else set()
         if options.student:
             graded &= set(options.student)

@@ -3,10 +3,12 @@
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable, Collection
+from datetime import datetime
 
 from autograder import lessons
-from autograder.collecting.dates import read_time, shown
-from autograder.collecting.hand_in import NO_NOTEBOOK
+from autograder.collecting.dates import read_time, shown_as
+from autograder.collecting.hand_in import NO_NOTEBOOK, HandIn
 from autograder.collecting.receiving import Dates, How, Received, receive
 from autograder.collecting.roster import Roster, of_gradebook
 from autograder.collecting.search import NotOpened
@@ -23,6 +25,7 @@ DESCRIPTION = (
     "renamed. An earlier, different hand-in is moved into class/replaced/. Everything that is not "
     "taken is listed with the reason, and makes the exit status 1."
 )
+NAMED = 10  # students of one kind who are named one by one
 SHOWN = 5  # files of one kind in one folder that are listed one by one
 
 
@@ -51,12 +54,17 @@ def run(options: argparse.Namespace) -> int:
     roster = Roster(known if any(one.details() for one in known) else ())
     how = How(options.lesson, at, options.pattern, options.dry_run)
     done = receive(course, options.source, roster, dates, how)
-    told = [] if options.dry_run else group_work.share(course)
+    chosen = lessons.choose(options.lesson, course.lessons())
+    told = [] if options.dry_run else group_work.share(course, chosen)
     if options.dry_run:
         print("Nothing is changed: this is what would be done.")
+        _taken(done)
     _counts(done, roster)
-    _times(done, dates, bool(at))
+    _times(done, dates, bool(at), shown_as(course.choices))
     _attempts(done)
+    for one in done.all:
+        if one.group:
+            print(f"{one.lesson}: the work of group {one.group} is kept as {one.student}'s.")
     for sentence in told:
         print(sentence)
     _missing(course, done, roster, options)
@@ -72,30 +80,65 @@ def _counts(done: Received, roster: Roster) -> None:
         print(f"{lesson}: {new} new, {replacing} in place of an earlier one, {same} as before.")
     if done.replacing:
         print("Earlier hand-ins are kept in class/replaced/STUDENT/LESSON/.")
-    if damaged := sum(bool(one.damage) for one in done.all):
-        print(f"{damaged} of them cannot be read, or are empty; grading will say why.")
+    if damaged := [one.student for one in done.all if one.damage]:
+        be = "is" if len(damaged) == 1 else "are"
+        told = f"{len(damaged)} of them cannot be read, or {be} empty ({_named(damaged)})"
+        print(f"{told}; grading will say why.")
     if done.junk:
-        print(f"{done.junk} files of the system's or Jupyter's own were passed over.")
+        were = "was" if done.junk == 1 else "were"
+        print(f"{_files(done.junk)} of the system's or Jupyter's own {were} passed over.")
     if not roster.students:
         print("There is no roster, so ids were taken from names: see autograder roster.")
     if done.refused:
-        print(f"{len(done.refused)} files were not taken: see below.")
+        were = "was" if len(done.refused) == 1 else "were"
+        print(f"{_files(len(done.refused))} {were} not taken: see below.")
 
 
-def _times(done: Received, dates: Dates, at: bool) -> None:
-    """Say which times were taken, and how many are late."""
+def _files(count: int) -> str:
+    return f"{count} file" + "s" * (count != 1)
+
+
+def _named(students: Collection[str]) -> str:
+    """Ids in their order, not more than a line can hold."""
+    shown = sorted(set(students))
+    more = [f"and {len(shown) - NAMED} more"] if len(shown) > NAMED else []
+    return ", ".join([*shown[:NAMED], *more])
+
+
+def _taken(done: Received) -> None:
+    """Say which file goes to whom, where that is more than a folder's name and the lesson's."""
+    for one in sorted(done.all, key=lambda one: one.file.name):
+        if how := _how(one):
+            path = _printable("/".join(one.file.parts))
+            print(f"  {path} goes to {one.student}, {one.lesson} ({', '.join(how)})")
+
+
+def _how(one: HandIn) -> list[str]:
+    *folders, last = one.file.parts
+    how = ["for its group"] if one.group else []
+    if not one.group and not any(one.student in part for part in one.file.parts):
+        how.append("by name")
+    if any(folder.lower().endswith(".zip") for folder in folders):
+        how.append("from a zip")
+    return how + (["renamed"] if last != f"{one.lesson}.ipynb" else [])
+
+
+def _times(done: Received, dates: Dates, at: bool, shown: Callable[[datetime], str]) -> None:
+    """Say which times were taken, and who is late."""
     if not done.all:
         return
     by_lms = sum(one.clues.late is not None for one in done.all)
     print("The time of hand-in is " + ("the one that you gave." if at else "that of each file."))
     if by_lms and not at:
+        come = "comes" if by_lms == 1 else "come"
         print(
-            f"{by_lms} come from Canvas, whose zip has the time of the download: late is who is "
+            f"{by_lms} {come} from Canvas, whose zip has the time of the download: late is who is "
             "marked LATE there."
         )
     for lesson, late in sorted(done.late.items()):
         due = dates.due[lesson]
-        print(f"{late} of {lesson} are late; due {shown(due) if due else ''}.")
+        be, who = "is" if len(late) == 1 else "are", f" ({_named(late)})" if late else ""
+        print(f"{len(late)} of {lesson} {be} late{who}; due {shown(due) if due else ''}.")
     for lesson in sorted({one.lesson for one in done.all} - done.late.keys()):
         print(f"{lesson} has no due date, so nobody is late: see autograder due.")
     if by_lms and not at and len(done.late) < len({one.lesson for one in done.all}):
@@ -119,12 +162,21 @@ def _missing(course: Course, done: Received, roster: Roster, options: argparse.N
     before = [one for one in course.submissions() if place(course.submitted(one)).exists()]
     there = {(one.lesson, one.student) for one in before}
     there |= {(one.lesson, one.student) for one in done.all}
+    # What a dry run does not copy to the others of a group counts for them all the same.
+    there |= {
+        (lesson, one)
+        for lesson, student in there
+        for members in course.choices.together(lesson).values()
+        if student in members
+        for one in members
+    }
     asked = options.lesson or [one.lesson for one in done.all]
     for lesson in lessons.choose(asked, course.lessons()) if asked else ():
         missing = sorted(one for one in roster.students if (lesson, one) not in there)
         told = f": {', '.join(missing)}" if options.missing and missing else ""
         total = len(roster.students)
-        print(f"{len(missing)} of {total} have handed in nothing of {lesson}{told}.")
+        have = "has" if len(missing) == 1 else "have"
+        print(f"{len(missing)} of {total} {have} handed in nothing of {lesson}{told}.")
 
 
 def _grouped(done: Received) -> list[str]:

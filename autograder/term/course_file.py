@@ -88,6 +88,10 @@ class Choices:
         """Whether the class has other notebooks than the course."""
         return self.chosen or any(one.changes for one in self.lessons.values())
 
+    def together(self, slug: str) -> Mapping[str, tuple[str, ...]]:
+        """The groups that hand in a lesson together: none where everybody does by themselves."""
+        return self.groups if slug in self.lessons and not self.lessons[slug].alone else {}
+
     def shown(self, moment: datetime | None) -> str:
         """A time of nbgrader's in the class's zone and language, or ''."""
         if moment is None:

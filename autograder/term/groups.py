@@ -22,17 +22,18 @@ RECORD = "shared.json"
 Shared = dict[str, dict[str, dict[str, str]]]  # lesson → student → whose it is, and its digest
 
 
-def share(choices: Choices, submitted: Path) -> list[str]:
+def share(choices: Choices, submitted: Path, chosen: Collection[str] | None = None) -> list[str]:
     """Copy what members of groups handed in to the others; returns what is to be told.
 
     submitted  the folder that holds one for each student
+    chosen     lessons of which is told; None: all
 
     The latest work of a group counts for those who handed in nothing. Who handed in their own is
     graded by it.
     """
     before, found, told = _read(choices), Shared(), list[str]()
-    for slug, choice in choices.lessons.items():
-        for name, members in () if choice.alone else choices.groups.items():
+    for slug in choices.lessons:
+        for name, members in choices.together(slug).items():
             own = {
                 who: content
                 for who in members
@@ -47,7 +48,8 @@ def share(choices: Choices, submitted: Path) -> list[str]:
                 _copy(submitted / source / slug, submitted / who / slug, slug, own[source])
                 entry = {"from": source, "digest": _digest(own[source])}
                 found.setdefault(slug, {})[who] = entry
-            if len({*map(_digest, own.values())}) > 1:
+            asked = chosen is None or slug in chosen
+            if asked and len({*map(_digest, own.values())}) > 1:
                 told.append(_several(slug, name, sorted(own), source, others))
     _take_back(submitted, before, found)
     if found != before:

@@ -5,7 +5,7 @@ submission for the sake of its extension. It is nobody's work: what reads scores
 """
 
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 
 from nbgrader.api import (
@@ -71,11 +71,18 @@ def from_file(book: Gradebook, choices: Choices, slugs: Iterable[str]) -> None:
         book.update_or_create_assignment(slug, duedate=choice.due)
 
 
-def grant(book: Gradebook, lesson: str, students: Collection[str], due: datetime | None) -> None:
+def grant(
+    book: Gradebook,
+    lesson: str,
+    students: Collection[str],
+    due: datetime | None,
+    shown: Callable[[datetime], str],
+) -> None:
     """Let a lesson be due later for some students; with None, as for everyone.
 
     lesson  one that the gradebook knows with its exercises
     due     in UTC without a zone, or None
+    shown   writes a time for people
 
     Raises CourseError, and changes nothing, for a student who is not in the gradebook, a lesson
     without a due date, and a time that is not after it.
@@ -91,8 +98,8 @@ def grant(book: Gradebook, lesson: str, students: Collection[str], due: datetime
         raise CourseError(f"{lesson} has no due date to extend: set it first, without --student")
     if due is not None and due <= usual:
         raise CourseError(
-            f"{due:%Y-%m-%d %H:%M} UTC is not after {usual:%Y-%m-%d %H:%M} UTC, when {lesson} is "
-            "due for everyone: an extension gives more time"
+            f"{shown(due)} is not after {shown(usual)}, when {lesson} is due for everyone: an "
+            "extension gives more time"
         )
     stay = who_handed_in(book, lesson)
     for student in students:

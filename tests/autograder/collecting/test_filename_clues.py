@@ -109,6 +109,26 @@ def test_without_a_roster_the_id_is_the_name():
     assert found(f"../{KERNELS}", nobody).id == ""
 
 
+MOODLE = "{}_5550003_assignsubmission_file_/" + KERNELS
+
+
+@pytest.mark.parametrize("group", ["Group 2", "Anna-Lena's", "Mon-Tue g_3"])
+def test_moodle_puts_a_groups_name_before_a_students(group):
+    assert found(MOODLE.format(f"{group}-Ada Lovelace")).id == "ada"
+    assert found(MOODLE.format(f"{group}-Zoë Müller-Ødegård")).id == "zm7"
+    assert "anna1's or anna2's" in found(MOODLE.format(f"{group}-Anna Schmidt")).why
+    assert found(MOODLE.format(f"{group}-Nobody Known")).why.startswith("no student")
+    assert found(f"{group}-Ada Lovelace/{KERNELS}").id == ""  # nothing says that it is Moodle's
+
+
+def test_a_whole_name_with_a_dash_counts_before_its_end():
+    tim, lena = Student("tim", "Anna-Lena", "Tim"), Student("lena", "Lena", "Tim")
+    ids = Roster([tim, lena, Student("jones", "Bob", "Jones")])
+    assert found(MOODLE.format("Anna-Lena Tim"), ids).id == "tim"
+    assert found(MOODLE.format("g1-Anna-Lena Tim"), ids).id == "tim"
+    assert found(MOODLE.format("Ann Smith-Jones"), ids).id == ""
+
+
 def test_what_canvas_says_of_time_and_upload():
     late = filename_clues.read(("lovelaceada_LATE_101_67890_01_kernel_regression-2.ipynb",), SLUGS)
     assert (late.late, late.number, late.upload, late.attempt) == (True, "101", 67890, (2,))

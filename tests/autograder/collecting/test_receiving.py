@@ -92,7 +92,7 @@ def test_a_damaged_file_is_taken_only_where_there_is_nothing_better(run, roster,
     )
     status, said, err = run("receive", folder)
     assert submitted() == {f"ada/{HOME}": OLD, f"ben/{HOME}": b"{"}
-    assert "1 of them cannot be read, or are empty" in said
+    assert "1 of them cannot be read, or is empty (ben); grading" in said
     assert status == 1 and "not taken: ada/00_mini (1).ipynb: it is not a notebook" in err
 
 
@@ -253,7 +253,7 @@ def test_canvas_says_who_is_late(tmp_path, root, run, roster):
     assert "Canvas marks 1 as LATE. Set the due date" in said
     assert run("due", "0", "2029-12-31T23:59:00+00:00")[0] == 0
     _, said, _ = run("receive", source)
-    assert f"1 of {FIRST} are late; due" in said
+    assert f"1 of {FIRST} is late (ben); due" in said
     assert stamp(root, "ada") == "2029-12-31 23:59:00.000000 UTC"
     assert stamp(root, "ben") > "2030"
 
@@ -261,7 +261,7 @@ def test_canvas_says_who_is_late(tmp_path, root, run, roster):
 def test_a_mailed_file_with_a_name_as_in_canvas_is_late_all_the_same(root, run, roster, came):
     run("due", "0", "2020-01-01T00:00")
     folder = came({"lovelaceada_101_5555_00_mini.ipynb": OLD, "ben_00_mini.ipynb": OLD})
-    assert f"2 of {FIRST} are late; due 2020-01-01" in run("receive", folder)[1]
+    assert f"2 of {FIRST} are late (ada, ben); due 2020-01-01" in run("receive", folder)[1]
 
 
 def test_what_cannot_be_stored_is_told(root, run, roster, came):

@@ -50,8 +50,8 @@ def test_a_canvas_zip_becomes_grades_in_canvas(tmp_path, capsys):
             archive.writestr(name, text)
     run("due", "0", "2020-01-01T12:00+00:00")
     received = run("receive", str(course / "submissions.zip"), "--lesson", "0", status=1)
-    assert f"{SLUG}: 3 new" in received.out and f"1 of {SLUG} are late" in received.out
-    assert "1 of 4 have handed in nothing" in received.out
+    assert f"{SLUG}: 3 new" in received.out and f"1 of {SLUG} is late" in received.out
+    assert "1 of 4 has handed in nothing" in received.out
     assert received.err.count("not taken") == 1 and "mallorym" in received.err
 
     def grades():

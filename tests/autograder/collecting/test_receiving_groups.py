@@ -1,0 +1,99 @@
+"""``autograder receive`` in a class with groups and a zone: who got what, and by which clock."""
+
+import pytest
+
+from tests.autograder.collecting.conftest import FIRST, SECOND, notebook
+
+HOME = f"{FIRST}/{FIRST}.ipynb"
+STUDENTS = ["ada", "alan", "ben", "eve"]
+CHOSEN = f"""
+timezone = "Asia/Tokyo"
+[lessons.{FIRST}]
+[lessons.{SECOND}]
+[groups]
+g1 = ["ada", "alan"]
+g2 = ["ben", "eve"]
+"""
+GROUPS = f"g1_5550001_assignsubmission_file_/{FIRST}.ipynb"
+OLD, NEW = notebook(answer="old"), notebook(answer="new")
+
+
+@pytest.fixture(autouse=True)
+def the_class(root, run):
+    (root / "class" / "course.toml").write_text(CHOSEN)
+    rows = [f"{one},{one.title()},Smith" for one in STUDENTS]
+    (root / "roster.csv").write_text("\n".join(["id,first_name,last_name", *rows]))
+    assert run("roster", root / "roster.csv")[0] == 0
+
+
+def test_what_a_group_hands_in_comes_to_all_its_members(run, came, submitted):
+    for content in (OLD, NEW):
+        status, said, err = run("receive", came({GROUPS: content}), "--at", "2030-01-01T12:00")
+        assert (status, err) == (0, "")
+        assert submitted() == {f"ada/{HOME}": content, f"alan/{HOME}": content}
+        assert f"{FIRST}: the work of group g1 is kept as ada's." in said
+        assert "Handed in by another member of the student's group: 1." in said
+
+
+def test_a_group_has_no_work_of_a_lesson_that_all_do_alone(root, run, came, submitted):
+    alone = CHOSEN.replace(f"[lessons.{FIRST}]", f"[lessons.{FIRST}]\nalone = true")
+    (root / "class" / "course.toml").write_text(alone)
+    status, _, err = run("receive", came({GROUPS: OLD}))
+    assert status == 1 and submitted() == {} and "no student of the roster is called g1" in err
+
+
+def test_a_dry_run_counts_the_other_members_as_the_real_run_does(run, came):
+    folder = came({GROUPS: OLD, f"ben/{HOME}": OLD})
+    dry, real = run("receive", folder, "--dry-run", "--missing"), run("receive", folder)
+    for said in (dry[1], real[1]):
+        assert f"0 of 4 have handed in nothing of {FIRST}." in said
+
+
+def test_one_who_is_missing_is_one(root, run, came):
+    (root / "class" / "course.toml").write_text(CHOSEN.replace(', "eve"', ""))
+    folder = came({GROUPS: OLD, f"ben/{HOME}": OLD, "notes.txt": b"", ".DS_Store": b""})
+    for words in (["--dry-run"], []):
+        said = run("receive", folder, "--missing", *words)[1]
+        assert f"1 of 4 has handed in nothing of {FIRST}: eve." in said
+        assert "1 file was not taken" in said
+        assert "1 file of the system's or Jupyter's own was passed over." in said
+
+
+def test_a_dry_run_says_how_each_was_taken(run, came):
+    by_name = "g2-Eve Smith_5550003_assignsubmission_file_/my work.ipynb"
+    folder = came({GROUPS: OLD, by_name: NEW, f"ben/{HOME}": OLD})
+    said = run("receive", folder, "--dry-run")[1].splitlines()
+    assert [line for line in said if " goes to " in line] == [
+        f"  {GROUPS} goes to ada, {FIRST} (for its group)",
+        f"  {by_name} goes to eve, {FIRST} (by name, renamed)",
+    ]
+    assert " goes to " not in run("receive", folder)[1]
+
+
+def test_times_are_the_classs(run, came):
+    run("due", "0", "2020-01-01T09:00")
+    folder = came({f"ben/{HOME}": OLD})
+    said = run("receive", folder)[1]
+    assert f"1 of {FIRST} is late (ben); due Wed 1 Jan 2020, 09:00." in said
+    _, _, err = run("receive", came({f"ben/{HOME}": NEW}), "--at", "2019-12-01T09:00")
+    assert "a later hand-in, of" in err and "UTC" not in err
+
+
+def test_many_who_are_late_are_not_all_named(root, run, came):
+    many = [f"s{number:02}" for number in range(12)]
+    (root / "roster.csv").write_text("\n".join(["id,first_name", *(f"{s},{s}x" for s in many)]))
+    run("roster", root / "roster.csv")
+    run("due", "0", "2020-01-01T09:00")
+    said = run("receive", came({f"{one}/{HOME}": OLD for one in many}))[1]
+    assert f"12 of {FIRST} are late ({', '.join(many[:10])}, and 2 more); due" in said
+
+
+def test_groups_of_other_lessons_are_not_told(run, came):
+    for content, student in ((OLD, "ada"), (NEW, "alan")):
+        run("receive", came({f"{student}/{HOME}": content}))
+    more = came({f"ben/{SECOND}.ipynb": notebook(SECOND)})
+    said = run("receive", more)[1]
+    assert "ada and alan of group g1 handed in different work" in said
+    said = run("receive", more, "--lesson", "1")[1]
+    assert "different work" not in said
+    assert "Handed in by another member of the student's group: 1." in said
