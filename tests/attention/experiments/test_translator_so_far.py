@@ -18,9 +18,11 @@ BOTH = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinuso
     ("lesson", "pieces"),
     [
         ("05", {"scaled_dot_product_attention": scaled_dot_product_attention}),
-        ("06", {"scaled_dot_product_attention": masked_attention}),
-        ("07", {"MultiHeadAttention": MultiHeadAttention}),
-        ("08", BOTH),
+        pytest.param(
+            "06", {"scaled_dot_product_attention": masked_attention}, marks=pytest.mark.long
+        ),
+        pytest.param("07", {"MultiHeadAttention": MultiHeadAttention}, marks=pytest.mark.long),
+        pytest.param("08", BOTH, marks=pytest.mark.long),
         ("09", {**BOTH, "EncoderLayer": EncoderLayer}),
     ],
 )

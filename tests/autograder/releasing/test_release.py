@@ -278,7 +278,7 @@ def test_bad_requests_are_refused_in_a_sentence(tmp_path):
         (["00"], tmp_path / "full", "holds no release"),
         (["00"], ROOT, "this repository's own"),
         (["00"], tmp_path / "no" / "such.zip", "there is no folder"),
-        (["02", "03"], tmp_path / "two", "hand out 03_bahdanau_attention in a release of its own"),
+        (["02", "03"], tmp_path / "two", "release 03_bahdanau_attention by itself, when they have"),
     ):
         with pytest.raises(ReleaseError, match=words):
             release(names, place)

@@ -205,7 +205,8 @@ class TestNbgrader:
         return done.stdout + done.stderr
 
     def test_autograde_gives_the_same_and_feedback_shows_the_reasons(self, configured):
-        known = registry.mistakes(registry.of_lesson("getting_started")["softmax"])[0]
+        stored = registry.mistakes(registry.of_lesson("getting_started")["softmax"])
+        known = next(one for one in stored if one.name == "forgets_exp")
         hand_in(configured, "ada")
         hand_in(configured, "ben", answers={"softmax": known})
         hand_in(configured, "eve", answers={"softmax": "import os; os._exit(0)"})
