@@ -142,9 +142,13 @@ class Paper:
         self.cells.insert(place, nbformat.v4.new_code_cell(self._filled(code)))
 
     def nearly(self, change="* -2 + 1"):
-        """Answers of the right shape and dtype whose values and gradients are wrong."""
+        """Answers of the right shape and dtype whose values and gradients are wrong.
+
+        They refuse nothing: a right refusal may be a stage, and would earn its points.
+        """
         self._know_the_right_answers()
-        self.answer(f"return honest['@NAME@'](*inputs, **named) {change}")
+        call = f"    return honest['@NAME@'](*inputs, **named) {change}"
+        self.answer(f"try:\n{call}\nexcept ValueError:\n    {WRONG}")
 
     def thief(self, code):
         """Answer with what ``loot(name)`` of ``code`` finds, and wrongly where it finds nothing."""
