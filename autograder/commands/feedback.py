@@ -11,8 +11,8 @@ from autograder.grading.classroom import database
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback import return_format
 from autograder.grading.feedback.refresh import Pages
+from autograder.grading.notebook.result import listed
 
-SHOWN = 20  # names in a message
 DESCRIPTION = (
     "Make class/feedback/<student>/<lesson>/<lesson>.html for what is graded, as nbgrader "
     "generate_feedback does, but only where the graded notebook or the gradebook changed since. "
@@ -77,10 +77,9 @@ def _give_back(
 
 def _unnamed(lms: str, students: list[str]) -> str:
     """What is said of pages whose students' names the LMS would not know."""
-    more = f" and {len(students) - SHOWN} more" if len(students) > SHOWN else ""
     head = "1 of them has" if len(students) == 1 else f"{len(students)} of them have"
     return (
-        f"{head} no name that {lms} knows: {', '.join(students[:SHOWN])}{more}.\n"
+        f"{head} no name that {lms} knows: {listed(students)}.\n"
         f"This work was not received from {lms}, as where another member handed it in for the "
         "group,\nor two were received under one name. These pages are called "
         f"STUDENT_LESSON.html, which\n{lms} does not take: give these students theirs with "

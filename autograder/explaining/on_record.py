@@ -1,7 +1,7 @@
 """What is on record of a student's exercise: the answer, the verdict, and how the class did."""
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +11,9 @@ from autograder.grading.classroom.item_analysis import told
 from autograder.grading.classroom.sample_class import DEFINITION
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.notebook import records
-from autograder.grading.notebook.result import Result
+from autograder.grading.notebook.result import Result, listed
 from autograder.reporting import mistake_template
 
-SHOWN = 20  # names in a message
 HEADING = "### Exercise "  # of the section of a lesson that asks for an answer
 Row = dict[str, Any]
 
@@ -49,7 +48,7 @@ def find(course: Course, lesson: str, student: str, exercise: str) -> tuple[Hand
     slug = lessons.choose([lesson], course.lessons())[0]
     there = sorted(one.student for one in course.submissions([slug]))
     if student not in there:
-        known = _listed(there) or "nobody did"
+        known = listed(there) or "nobody did"
         raise CourseError(f"{student!r} handed in nothing for {slug}; who did: {known}")
     handed = Handed(slug, student)
     names = [cell_metadata.exercise(cell) for cell in _checks(course, slug)]
@@ -204,8 +203,3 @@ def _text(course: Course, slug: str, exercise: str) -> str:
         elif prose or cell_metadata.is_known(cell):
             above.append(cell["source"] if prose else f"```python\n{cell['source']}\n```")
     return ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

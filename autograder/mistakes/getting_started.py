@@ -236,12 +236,20 @@ def _refuse(weights, dim=1):
             raise ValueError(f"row {row}: {total.item()}")
 
 
-@mistake(
-    "weighted_average",
-    hint="The weights are transposed, so values are mixed by the weights of other queries. "
-    "(T_q, T_k) times (T_k, d_v) fits as it stands.",
+TRANSPOSED = (
+    "The weights are transposed, so values are mixed by the weights of other queries. (T_q, T_k) "
+    "times (T_k, d_v) fits as it stands."
 )
+
+
+@mistake("weighted_average", hint=TRANSPOSED)
 def transposes_the_weights(weights, values):
+    return weights.T @ values
+
+
+@mistake("weighted_average", hint=TRANSPOSED, earns=("the refusal",))
+def transposes_the_weights_that_it_has_tested(weights, values):
+    _refuse(weights)
     return weights.T @ values
 
 
@@ -251,17 +259,6 @@ def transposes_the_weights(weights, values):
 )
 def sums_over_queries(weights, values):
     return (weights.unsqueeze(2) * values).sum(dim=0)
-
-
-@mistake(
-    "weighted_average",
-    hint="The weights are transposed, so values are mixed by the weights of other queries. "
-    "(T_q, T_k) times (T_k, d_v) fits as it stands.",
-    earns=("the refusal",),
-)
-def transposes_the_weights_that_it_has_tested(weights, values):
-    _refuse(weights)
-    return weights.T @ values
 
 
 @mistake(

@@ -60,6 +60,12 @@ def handed_in(
     return notebook
 
 
+def wrong(exercise: str) -> registry.Answer:
+    """The first stored mistake of an exercise that earns nothing: none of its stages either."""
+    stored = registry.mistakes(registry.find(exercise))
+    return next(one for one in stored if not one.earns)
+
+
 def is_written_out(answer: registry.Answer) -> bool:
     """Whether the answer stands in its module as it is, so that a notebook can hold it.
 

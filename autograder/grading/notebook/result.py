@@ -1,6 +1,7 @@
 """What a submission earned, and why it lost points."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
 UNGRADED = "this could not be graded"
+SHOWN = 20  # names in a message
 
 
 @dataclass
@@ -74,6 +76,12 @@ class Result:
         """The Result that ``as_dict`` gave."""
         known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
         return cls(**{**known, "exercises": [Exercise(**one) for one in values["exercises"]]})
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message: the first SHOWN, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def clean(text: str) -> str:

@@ -37,7 +37,7 @@ def write(folder: Path, changes: Iterable[Change]) -> int:
     """Write STUDENT.txt where points, or how many there are, change; return for how many."""
     texts: dict[str, list[str]] = {}
     for change in changes:
-        if change.gain or change.of_other or any(part.changed for part in change.parts):
+        if change.gain or change.has_other_maximum or any(part.changed for part in change.parts):
             texts.setdefault(change.one.student, []).append(text(change))
     for student, told in texts.items():
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def text(change: Change) -> str:
     """The note on one lesson."""
     number, _, name = change.one.lesson.partition("_")
     before, after = change.before, change.after
-    was = f", of {before.most:g}" if change.of_other else ""
+    was = f", of {before.most:g}" if change.has_other_maximum else ""
     told = [
         f"Your points in lesson {number} ({name.replace('_', ' ')}): {before.score:g} before{was}, "
         f"{after.score:g} now, of {after.most:g}.",
@@ -87,13 +87,13 @@ def _changed(change: Change, kept: Result) -> list[str]:
     """What has changed besides the work, in a student's words."""
     now = change.result
     words = [WORDS[part] for part in WORDS if kept.parts.get(part) != now.parts.get(part)]
-    if change.of_other:
+    if change.has_other_maximum:
         words = ["the points of the exercises", *words]
     if kept.care_share != now.care_share:
         words.append("the share of points that a lack of care costs")
     if kept.limits != now.limits:
         words.append("the limits on time and memory")
-    if not change.parts and not change.of_other:  # only the penalty is another one
+    if not change.parts and not change.has_other_maximum:  # only the penalty is another one
         words.append("the due date or the rule for late work")
     return list(dict.fromkeys(words))
 

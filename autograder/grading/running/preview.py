@@ -66,7 +66,7 @@ class Change:
         return round(self.after.score - self.before.score, 4)
 
     @property
-    def of_other(self) -> bool:
+    def has_other_maximum(self) -> bool:
         """Whether an exercise that it has in both is worth other points."""
         old, new = self.before.scores, self.after.scores
         return any(abs(old[cell][1] - new[cell][1]) > SAME for cell in old.keys() & new.keys())
@@ -152,7 +152,7 @@ class Preview:
         kept = self._course.kept(one)
         why = batch.reasons.get(one) or (UNLIKE if kept else NO_RECORD)
         change = Change(one, result, kept, why, before, after, parts)
-        return change if parts or change.of_other or abs(change.gain) > SAME else None
+        return change if parts or change.has_other_maximum or abs(change.gain) > SAME else None
 
 
 def _parts(result: Result, before: Counted, after: Counted) -> Iterator[Part]:

@@ -33,7 +33,7 @@ def reason(result: Result, one: Exercise) -> str:
 def total(change: Change) -> str:
     """'3 → 5 of 5', or where there were other points, '3 of 5 → 5 of 7'."""
     before, after = change.before, change.after
-    was = f" of {before.most:g}" if change.of_other else ""
+    was = f" of {before.most:g}" if change.has_other_maximum else ""
     return f"{before.score:g}{was} → {after.score:g} of {after.most:g}"
 
 

@@ -141,13 +141,13 @@ class Paper:
         place = self.cells.index(self.tests[0])
         self.cells.insert(place, nbformat.v4.new_code_cell(self._filled(code)))
 
-    def nearly(self, change="* -2 + 1"):
+    def nearly(self):
         """Answers of the right shape and dtype whose values and gradients are wrong.
 
         They refuse nothing: a right refusal may be a stage, and would earn its points.
         """
         self._know_the_right_answers()
-        call = f"    return honest['@NAME@'](*inputs, **named) {change}"
+        call = "    return honest['@NAME@'](*inputs, **named) * -2 + 1"
         self.answer(f"try:\n{call}\nexcept ValueError:\n    {WRONG}")
 
     def thief(self, code):

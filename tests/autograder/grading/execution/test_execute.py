@@ -6,7 +6,6 @@ import json
 import nbformat
 import pytest
 
-from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.grading.classroom import sample_class
 from autograder.grading.execution import execute
@@ -132,8 +131,7 @@ class TestRunning:
 
     @pytest.mark.parametrize("name", EXERCISES)
     def test_a_named_mistake_costs_only_its_exercise_and_is_named(self, grade, name):
-        stored = registry.mistakes(registry.of_lesson("getting_started")[name])
-        known = next(one for one in stored if not one.earns)
+        known = sample_class.wrong(name)
         result = grade(sample_class.handed_in(SLUG, {name: known}))
         assert scores(result) == {**POINTS, name: 0}
         assert known.hint in " ".join(reason(result, name).split())  # it is wrapped
