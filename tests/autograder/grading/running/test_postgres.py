@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from autograder import ROOT
-from autograder.checking.toolbox import registry
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 from tests import needs
@@ -55,7 +54,7 @@ def test_scores_go_into_postgresql(server, tmp_path, capsys):
 
     (tmp_path / "autograder").mkdir()
     shutil.copytree(ROOT / "solutions" / SLUG, tmp_path / "solutions" / SLUG)
-    wrong = registry.mistakes(registry.find("softmax"))[0]
+    wrong = sample_class.wrong("softmax")
     sample_class.submit(sample_class.handed_in(SLUG), tmp_path, "ada", SLUG)
     sample_class.submit(sample_class.handed_in(SLUG, {"softmax": wrong}), tmp_path, "ben", SLUG)
     command = ["grade", "--course", str(tmp_path), "--db-url", server, "--workers", "1"]
