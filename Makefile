@@ -2,7 +2,6 @@
 PYTHON ?= python3
 BIN = .venv/bin
 LAB_OPTIONS ?=
-WORKERS ?= 2
 EVERY_DAY = attention tests/attention tests/autograder/checking tests/test_rooms.py \
 	--ignore=tests/attention/train --ignore=tests/attention/translate \
 	--ignore=tests/attention/write
@@ -50,8 +49,8 @@ unexport PYTHONDONTWRITEBYTECODE
 	nice $(BIN)/autograder verify $(VERIFY) >.cache/verified.txt 2>&1; status=$$?; cat .cache/verified.txt; exit $$status
 
 .tested:
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not browser and not serial $(PART)"
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "(browser or serial) $(PART)" --last-skips tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial $(PART)"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "(browser or serial) $(PART)" --last-skips tests
 
 lab: .venv/course       ## open the lessons in JupyterLab
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/lessons $(LAB_OPTIONS)

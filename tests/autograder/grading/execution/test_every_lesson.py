@@ -15,9 +15,14 @@ from autograder.grading.notebook.submission import parse
 from autograder.sandbox.sandbox import Sandbox
 from tests.autograder.one import grade_submission
 
-ALWAYS = ("01", "06")  # for the others it takes a minute more
+ALWAYS = ("01", "06")  # for the others it takes five minutes more
+CI = ("09", "18", "20")
 SLUGS = [
-    pytest.param(path.stem, marks=[pytest.mark.long] * (path.stem[:2] not in ALWAYS))
+    pytest.param(
+        path.stem,
+        marks=[pytest.mark.long] * (path.stem[:2] not in ALWAYS)
+        + [pytest.mark.every] * (path.stem[:2] not in ALWAYS + CI),
+    )
     for path in lesson.find()
 ]
 
