@@ -1,7 +1,7 @@
 """Lesson 20's decoder, which reads a text on and on, in less time: for those who write with it.
 
-The weights are brought together once: those of queries, keys and values, those of gate and hidden
-units, and with each what the norm in front of it multiplies by. Keys are kept as they are turned,
+The weights are brought together once, column after column: those of queries, keys and values, those
+of gate and hidden units, and with each what the norm in front of it multiplies by. Keys are kept as they are turned,
 in a buffer that grows by doubling, so that a step turns and copies nothing but what is new.
 """
 
@@ -55,6 +55,7 @@ class CachedDecoder:
     def __init__(self, model: Any):
         keep_few_kernels()
         self.table, self.norm = model.embedding.weight.detach(), model.norm
+        self.columns = _by_columns(self.table)
         self.layers = [_Layer(layer) for layer in model.layers]
         self.turns = self.table.new_empty((0, self.layers[0].d_head // 2), dtype=torch.complex64)
 
@@ -81,7 +82,7 @@ class CachedDecoder:
         x = F.embedding(tokens, self.table)  # (B, T, d_model)
         for number, layer in enumerate(self.layers):
             x = layer(x, past.buffer[number, ..., : past.held, :], first, turns, mask, multiply)
-        return multiply(self.norm(x[:, -1:]), self.table), past
+        return multiply(self.norm(x[:, -1:]), self.columns), past
 
     def _turns(self, n: int) -> Tensor:
         """What turns the first n positions, (n, d_head / 2)."""
@@ -124,7 +125,7 @@ class _Layer:
         self.eps = layer.norm_1.eps, layer.norm_2.eps
         self.qkv = _joined(layer.norm_1, part.W_q, part.W_k, part.W_v)
         self.inner = _joined(layer.norm_2, hidden.W_gate, hidden.W_up)
-        self.out, self.outer = part.W_o.weight.detach(), hidden.W_down.weight.detach()
+        self.out, self.outer = _by_columns(part.W_o.weight), _by_columns(hidden.W_down.weight)
 
     def __call__(
         self,
@@ -170,4 +171,9 @@ class _Layer:
 
 def _joined(norm: nn.RMSNorm, *layers: nn.Linear) -> Tensor:
     """Weights of layers behind a norm, one below the other, with its own in them: (n, d_model)."""
-    return torch.cat([layer.weight for layer in layers]).mul_(norm.weight).detach()
+    return _by_columns(torch.cat([layer.weight for layer in layers]) * norm.weight)
+
+
+def _by_columns(weight: Tensor) -> Tensor:
+    """The same numbers, stored column after column: a few rows are multiplied sooner by them."""
+    return weight.detach().T.contiguous().T
