@@ -1,8 +1,9 @@
 """Lesson 20's decoder, which reads a text on and on, in less time: for those who write with it.
 
 The weights are brought together once, column after column: those of queries, keys and values, those
-of gate and hidden units, and with each what the norm in front of it multiplies by. Keys are kept as they are turned,
-in a buffer that grows by doubling, so that a step turns and copies nothing but what is new.
+of gate and hidden units, and with each what the norm in front of it multiplies by. Keys are kept as
+they are turned, in a buffer that grows by doubling, so that a step turns and copies nothing but
+what is new.
 """
 
 from collections.abc import Callable
