@@ -312,6 +312,8 @@ NAMES = {
 UNUSED = ("embeddings.position_ids", "pooler.")  # a list 0, 1, 2 …; a layer for another task
 
 # %% [markdown]
+# In stages, each earned by itself: the names (1), what does not fit (1).
+#
 # Give every weight of the file its new name. Each part that stands in `NAMES` is replaced, in the
 # order of the table, and the rest of the name stays as it is. Leave out what begins as in `UNUSED`.
 #

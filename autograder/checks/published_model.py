@@ -441,9 +441,17 @@ def _renamed(got, expected, what):
         "raises a ValueError in which that name stands",
         "{name in the model: tensor of the file}",
     ),
+    stages={"the names": 1, "what does not fit": 1},
 )
 def rename_weights(student, draw):
     """A few names by hand, all names of a file, and what does not fit."""
+    with expect.stage("the names"):
+        _gives_new_names(student, draw)
+    with expect.stage("what does not fit"):
+        _refuses(student, draw)
+
+
+def _gives_new_names(student, draw):
     first = {"embeddings.LayerNorm.bias": draw.normal(3)}
     wanted = {"embeddings.norm.bias": draw.normal(3)}
     got = student(first, wanted)
@@ -468,7 +476,6 @@ def rename_weights(student, draw):
         what = f"a file with embeddings and the layers {', '.join(map(str, numbers))}"
         half = dict([*file.items()][: len(file) // 2])
         _renamed(student(half | unused | file, _random(draw, expected)), expected, what)
-    _refuses(student, draw)
     for begins, of_layer in (
         ("pooler.", "pooler.weight"),
         ("embeddings.position_ids", "embeddings.position_ids"),
@@ -489,6 +496,9 @@ def _refuses(student, draw):
         "encoder.layers.1.attention.W_o.bias",
     )
     expected = _random(draw, expected)
+    raised, got = student.outcome(file, expected)
+    what = "a file in which nothing is missing and nothing too much is refused"
+    expect.true(raised is None, what, f"{raised}: {got}", "the weights under their new names")
     fewer = {name: weight for name, weight in expected.items() if name != ours}
     without = {name: weight for name, weight in file.items() if name != theirs}
     bias, norm, head = "classifier.bias", "encoder.layers.0.norm_1.bias", "head.bias"

@@ -571,13 +571,31 @@ def _starts_small(student):
         "Raises ValueError, with both numbers, if T is larger than max_length",
         "It starts small and random, with a standard deviation far below 1",
         "Why not learn the positions, like the embeddings?",
-    )
+    ),
+    stages={"the sums": 1, "longer than the table": 1},
 )
 def LearnedPositions(student, draw):  # noqa: N802
     """A row of the table for every position, the same for all sequences of the batch."""
     layer = student.build(max_length=11, d_model=18)
-    table, x = draw.normal(11, 18), draw.normal(2, 5, 18)
-    layer.load({"table": table})
+    table = draw.normal(11, 18)
+    with expect.stage("the sums"):
+        layer.load({"table": table})
+        _adds_rows(layer, table, draw)
+        _starts_small(student)
+    with expect.stage("longer than the table"):
+        what = "a sequence longer than max_length should be refused"
+        for T in (12, 30):
+            message = expect.raises(layer, ValueError, draw.normal(2, T, 18), what=what)
+            expect.true(
+                "11" in message and str(T) in message,
+                "the error should name both numbers",
+                message,
+                f"T={T} and max_length=11 in the message",
+            )
+
+
+def _adds_rows(layer, table, draw):
+    x = draw.normal(2, 5, 18)
     out = layer(x)
     expect.shape(out, (2, 5, 18), axes="B, T, d_model")
     rows = [[[x[b, t, j] + table[t, j] for j in range(18)] for t in range(5)] for b in range(2)]
@@ -588,22 +606,12 @@ def LearnedPositions(student, draw):  # noqa: N802
     expect.close(layer(draw.strided(x)[:, :2]), out[:, :2], what)
     full = draw.normal(3, 11, 18)
     expect.close(layer(full), full + table, "T = max_length should work")
-    what = "a sequence longer than max_length should be refused"
-    for T in (12, 30):
-        message = expect.raises(layer, ValueError, draw.normal(2, T, 18), what=what)
-        expect.true(
-            "11" in message and str(T) in message,
-            "the error should name both numbers",
-            message,
-            f"T={T} and max_length=11 in the message",
-        )
     cotangent = draw.normal(2, 5, 18)
     named, (inner,) = layer.gradients(x, cotangent=cotangent)
     expect.true(named["table"] is not None, "no gradient reaches the table")
     wanted = torch.zeros(11, 18, dtype=F64)
     wanted[:5] = cotangent.sum(0)
     expect.close(named["table"], wanted, "the gradient of the table is wrong")
-    _starts_small(student)
     with expect.care():
         expect.true(inner is not None, "no gradient reaches x")
         expect.close(inner, cotangent, "the gradient of x is wrong")

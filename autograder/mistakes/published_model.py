@@ -1210,6 +1210,7 @@ def keeps_the_unused(published, wanted):
     "rename_weights",
     hint="Weights for which the model has no place are handed back, or left out, without a word. A "
     "ValueError should say which one.",
+    earns=("the names",),
 )
 def passes_what_has_no_place(published, wanted):
     return _compared(_renamed(published), wanted, extra=False)
@@ -1219,6 +1220,7 @@ def passes_what_has_no_place(published, wanted):
     "rename_weights",
     hint="Weights for which the model has no place are handed back, or left out, without a word. A "
     "ValueError should say which one.",
+    earns=("the names",),
 )
 def drops_what_has_no_place(published, wanted):
     renamed = _compared(_renamed(published), wanted, extra=False)
@@ -1229,6 +1231,7 @@ def drops_what_has_no_place(published, wanted):
     "rename_weights",
     hint="A place for which the file has no weight is not noticed: the model would keep what it "
     "began with. A ValueError should say which place.",
+    earns=("the names",),
 )
 def passes_an_empty_place(published, wanted):
     return _compared(_renamed(published), wanted, missing=False)
@@ -1238,6 +1241,7 @@ def passes_an_empty_place(published, wanted):
     "rename_weights",
     hint="A place for which the file has no weight keeps the model's own. A ValueError should say "
     "which place.",
+    earns=("the names",),
 )
 def fills_in_the_models_own(published, wanted):
     return wanted | _compared(_renamed(published), wanted, missing=False)
@@ -1246,6 +1250,7 @@ def fills_in_the_models_own(published, wanted):
 @mistake(
     "rename_weights",
     hint="Nothing is compared. The new names and those in `wanted` must be the same.",
+    earns=("the names",),
 )
 def compares_nothing(published, wanted):
     return _renamed(published)
@@ -1262,6 +1267,7 @@ def complains_in_their_words(published, wanted):
 @mistake(
     "rename_weights",
     hint="The error does not say which name does not fit.",
+    earns=("the names",),
 )
 def complains_without_a_name(published, wanted):
     renamed = _renamed(published)
@@ -1274,6 +1280,7 @@ def complains_without_a_name(published, wanted):
     "rename_weights",
     hint="Only how many names there are is compared. One name too many and one too few are as many "
     "as it should be: compare the names themselves.",
+    earns=("the names",),
 )
 def compares_how_many(published, wanted):
     renamed = _renamed(published)
@@ -1285,6 +1292,7 @@ def compares_how_many(published, wanted):
 @mistake(
     "rename_weights",
     hint="A name that does not fit raises a KeyError. A ValueError with that name was asked for.",
+    earns=("the names",),
 )
 def raises_a_key_error(published, wanted):
     renamed = _renamed(published)
@@ -1296,6 +1304,7 @@ def raises_a_key_error(published, wanted):
 @mistake(
     "rename_weights",
     hint="The names are right, but the tensors are those of the model. Which ones were published?",
+    earns=("what does not fit",),
 )
 def returns_the_models_own(published, wanted):
     return {name: wanted[name] for name in _compared(_renamed(published), wanted)}
@@ -1324,6 +1333,7 @@ def forgets_what_replace_returns(published, wanted):
     "rename_weights",
     hint="Weights are given to places in the order in which they stand, first to first. The file "
     "and the model may have other orders: the names say what belongs together.",
+    earns=("what does not fit",),
 )
 def pairs_by_order(published, wanted):
     renamed = _compared(_renamed(published), wanted)
@@ -1333,6 +1343,7 @@ def pairs_by_order(published, wanted):
 @mistake(
     "rename_weights",
     hint="The weights stand under the names that they had in the file.",
+    earns=("what does not fit",),
 )
 def keeps_their_names(published, wanted):
     _compared(_renamed(published), wanted)

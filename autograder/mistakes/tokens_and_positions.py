@@ -1032,6 +1032,7 @@ class _Positions(nn.Module):
     "LearnedPositions",
     hint="The vectors differ from sequence to sequence, not from position to position: the batch "
     "axis was taken for time. x is (B, T, d_model); time is axis 1.",
+    earns=("longer than the table",),
 )
 class CountsAlongTheBatch(_Positions):
     def rows(self, x):
@@ -1041,6 +1042,7 @@ class CountsAlongTheBatch(_Positions):
 @mistake(
     "LearnedPositions",
     hint="x.shape[0] is the size of the batch. The positions run along axis 1.",
+    earns=("longer than the table",),
 )
 class TakesTheSizeOfTheBatch(_Positions):
     def rows(self, x):
@@ -1050,6 +1052,7 @@ class TakesTheSizeOfTheBatch(_Positions):
 @mistake(
     "LearnedPositions",
     hint="The whole table is added, whatever the length of the sequence. Take its first T rows.",
+    earns=("longer than the table",),
 )
 class AddsTheWholeTable(_Positions):
     def rows(self, x):
@@ -1059,6 +1062,7 @@ class AddsTheWholeTable(_Positions):
 @mistake(
     "LearnedPositions",
     hint="The last T rows are added. Position 0 always has row 0.",
+    earns=("longer than the table",),
 )
 class TakesTheLastRows(_Positions):
     def rows(self, x):
@@ -1083,14 +1087,22 @@ class LiesOnItsSide(_Positions):
         return nn.Parameter(torch.randn(d_model, max_length) / 50)
 
 
-@mistake("LearnedPositions", hint="x is multiplied by its positions. Add them.")
+@mistake(
+    "LearnedPositions",
+    hint="x is multiplied by its positions. Add them.",
+    earns=("longer than the table",),
+)
 class Multiplies(_Positions):
     def forward(self, x):
         self.refuse(x)
         return x * self.rows(x)
 
 
-@mistake("LearnedPositions", hint="Only the positions come back. Add them to x.")
+@mistake(
+    "LearnedPositions",
+    hint="Only the positions come back. Add them to x.",
+    earns=("longer than the table",),
+)
 class ForgetsX(_Positions):
     def forward(self, x):
         self.refuse(x)
@@ -1112,6 +1124,7 @@ class AddsInPlace(_Positions):
     "LearnedPositions",
     hint="A sequence that is too long raises PyTorch's own error about sizes. Say it in your own "
     "ValueError, with both numbers.",
+    earns=("the sums",),
 )
 class LeavesItToPyTorch(_Positions):
     def refuse(self, x):
@@ -1122,6 +1135,7 @@ class LeavesItToPyTorch(_Positions):
     "LearnedPositions",
     hint="Positions beyond the table begin again at row 0, so two positions look alike. Refuse "
     "such a sequence.",
+    earns=("the sums",),
 )
 class WrapsAround(_Positions):
     def refuse(self, x):
@@ -1134,13 +1148,18 @@ class WrapsAround(_Positions):
 @mistake(
     "LearnedPositions",
     hint="assert is for what can never happen, and python -O leaves it out. Raise a ValueError.",
+    earns=("the sums",),
 )
 class AssertsTheLength(_Positions):
     def refuse(self, x):
         assert x.shape[1] <= len(self.table)
 
 
-@mistake("LearnedPositions", hint="The error is right. Its message should name both numbers.")
+@mistake(
+    "LearnedPositions",
+    hint="The error is right. Its message should name both numbers.",
+    earns=("the sums",),
+)
 class ErrorWithoutNumbers(_Positions):
     def refuse(self, x):
         if x.shape[1] > len(self.table):
@@ -1156,6 +1175,7 @@ class LooksUpTheRows(_Positions):
 @mistake(
     "LearnedPositions",
     hint="The table starts with zeros. It should start with small random numbers.",
+    earns=("longer than the table",),
 )
 class StartsAtZero(_Positions):
     def initial(self, max_length, d_model):
@@ -1166,6 +1186,7 @@ class StartsAtZero(_Positions):
     "LearnedPositions",
     hint="The table starts with torch.randn as it is: as large as the tokens' vectors or larger. "
     "Make it small, by a factor such as 0.02.",
+    earns=("longer than the table",),
 )
 class StartsLarge(_Positions):
     def initial(self, max_length, d_model):
