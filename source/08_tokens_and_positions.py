@@ -167,7 +167,7 @@ _ = experiments.word_order_with(sinusoidal_positions)
 # ### Exercise 8.3 · `LearnedPositions`
 # ●●○ medium · 8 minutes · 2 points
 #
-# In stages, each earned by itself: the sums (1), longer than the table (1).
+# In stages, each earned by itself: the sums (1), the refusal (1).
 #
 # Why not learn the positions, like the embeddings? BERT and GPT-2 do. Write a module with one
 # parameter, `table`, whose first *T* rows are added to the sequences. Every sequence of the batch

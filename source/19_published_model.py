@@ -289,6 +289,8 @@ from attention.published_model import PublishedEncoder
 # ### Exercise 19.6 · `rename_weights`
 # ●●○ medium · 12 minutes · 2 points
 #
+# In stages, each earned by itself: the names (1), the refusal (1).
+#
 # In the published file, a weight of layer 3 is called
 # `encoder.layer.3.attention.self.query.weight`. In your model it is
 # `encoder.layers.3.attention.W_q.weight`. `NAMES` says what each part of a name becomes:
@@ -312,8 +314,6 @@ NAMES = {
 UNUSED = ("embeddings.position_ids", "pooler.")  # a list 0, 1, 2 …; a layer for another task
 
 # %% [markdown]
-# In stages, each earned by itself: the names (1), what does not fit (1).
-#
 # Give every weight of the file its new name. Each part that stands in `NAMES` is replaced, in the
 # order of the table, and the rest of the name stays as it is. Leave out what begins as in `UNUSED`.
 #

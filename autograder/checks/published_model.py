@@ -441,13 +441,13 @@ def _renamed(got, expected, what):
         "raises a ValueError in which that name stands",
         "{name in the model: tensor of the file}",
     ),
-    stages={"the names": 1, "what does not fit": 1},
+    stages={"the names": 1, "the refusal": 1},
 )
 def rename_weights(student, draw):
     """A few names by hand, all names of a file, and what does not fit."""
     with expect.stage("the names"):
         _gives_new_names(student, draw)
-    with expect.stage("what does not fit"):
+    with expect.stage("the refusal"):
         _refuses(student, draw)
 
 

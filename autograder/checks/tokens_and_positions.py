@@ -572,7 +572,7 @@ def _starts_small(student):
         "It starts small and random, with a standard deviation far below 1",
         "Why not learn the positions, like the embeddings?",
     ),
-    stages={"the sums": 1, "longer than the table": 1},
+    stages={"the sums": 1, "the refusal": 1},
 )
 def LearnedPositions(student, draw):  # noqa: N802
     """A row of the table for every position, the same for all sequences of the batch."""
@@ -582,7 +582,7 @@ def LearnedPositions(student, draw):  # noqa: N802
         layer.load({"table": table})
         _adds_rows(layer, table, draw)
         _starts_small(student)
-    with expect.stage("longer than the table"):
+    with expect.stage("the refusal"):
         what = "a sequence longer than max_length should be refused"
         for T in (12, 30):
             message = expect.raises(layer, ValueError, draw.normal(2, T, 18), what=what)

@@ -1304,7 +1304,7 @@ def raises_a_key_error(published, wanted):
 @mistake(
     "rename_weights",
     hint="The names are right, but the tensors are those of the model. Which ones were published?",
-    earns=("what does not fit",),
+    earns=("the refusal",),
 )
 def returns_the_models_own(published, wanted):
     return {name: wanted[name] for name in _compared(_renamed(published), wanted)}
@@ -1333,7 +1333,7 @@ def forgets_what_replace_returns(published, wanted):
     "rename_weights",
     hint="Weights are given to places in the order in which they stand, first to first. The file "
     "and the model may have other orders: the names say what belongs together.",
-    earns=("what does not fit",),
+    earns=("the refusal",),
 )
 def pairs_by_order(published, wanted):
     renamed = _compared(_renamed(published), wanted)
@@ -1343,7 +1343,7 @@ def pairs_by_order(published, wanted):
 @mistake(
     "rename_weights",
     hint="The weights stand under the names that they had in the file.",
-    earns=("what does not fit",),
+    earns=("the refusal",),
 )
 def keeps_their_names(published, wanted):
     _compared(_renamed(published), wanted)

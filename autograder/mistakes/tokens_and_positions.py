@@ -1032,7 +1032,7 @@ class _Positions(nn.Module):
     "LearnedPositions",
     hint="The vectors differ from sequence to sequence, not from position to position: the batch "
     "axis was taken for time. x is (B, T, d_model); time is axis 1.",
-    earns=("longer than the table",),
+    earns=("the refusal",),
 )
 class CountsAlongTheBatch(_Positions):
     def rows(self, x):
@@ -1042,7 +1042,7 @@ class CountsAlongTheBatch(_Positions):
 @mistake(
     "LearnedPositions",
     hint="x.shape[0] is the size of the batch. The positions run along axis 1.",
-    earns=("longer than the table",),
+    earns=("the refusal",),
 )
 class TakesTheSizeOfTheBatch(_Positions):
     def rows(self, x):
@@ -1052,7 +1052,7 @@ class TakesTheSizeOfTheBatch(_Positions):
 @mistake(
     "LearnedPositions",
     hint="The whole table is added, whatever the length of the sequence. Take its first T rows.",
-    earns=("longer than the table",),
+    earns=("the refusal",),
 )
 class AddsTheWholeTable(_Positions):
     def rows(self, x):
@@ -1062,7 +1062,7 @@ class AddsTheWholeTable(_Positions):
 @mistake(
     "LearnedPositions",
     hint="The last T rows are added. Position 0 always has row 0.",
-    earns=("longer than the table",),
+    earns=("the refusal",),
 )
 class TakesTheLastRows(_Positions):
     def rows(self, x):
@@ -1090,7 +1090,7 @@ class LiesOnItsSide(_Positions):
 @mistake(
     "LearnedPositions",
     hint="x is multiplied by its positions. Add them.",
-    earns=("longer than the table",),
+    earns=("the refusal",),
 )
 class Multiplies(_Positions):
     def forward(self, x):
@@ -1101,7 +1101,7 @@ class Multiplies(_Positions):
 @mistake(
     "LearnedPositions",
     hint="Only the positions come back. Add them to x.",
-    earns=("longer than the table",),
+    earns=("the refusal",),
 )
 class ForgetsX(_Positions):
     def forward(self, x):
@@ -1175,7 +1175,7 @@ class LooksUpTheRows(_Positions):
 @mistake(
     "LearnedPositions",
     hint="The table starts with zeros. It should start with small random numbers.",
-    earns=("longer than the table",),
+    earns=("the refusal",),
 )
 class StartsAtZero(_Positions):
     def initial(self, max_length, d_model):
@@ -1186,7 +1186,7 @@ class StartsAtZero(_Positions):
     "LearnedPositions",
     hint="The table starts with torch.randn as it is: as large as the tokens' vectors or larger. "
     "Make it small, by a factor such as 0.02.",
-    earns=("longer than the table",),
+    earns=("the refusal",),
 )
 class StartsLarge(_Positions):
     def initial(self, max_length, d_model):
