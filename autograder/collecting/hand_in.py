@@ -36,13 +36,12 @@ class HandIn:
     def when(self, due: datetime | None, at: datetime | None = None) -> datetime:
         """When it was handed in: at the time ``at``, else the file's, as far as the LMS agrees.
 
-        In Canvas' zips all files have the time of the download, and a name says who is late.
+        In Canvas' zips all files have the time of the download, and a name says who is late, but
+        not by how much: the least is counted.
         """
         if at or due is None or self.clues.late is None:
             return at or self.file.moment
-        if self.clues.late:
-            return max(self.file.moment, due + SECOND)
-        return min(self.file.moment, due)
+        return due + SECOND if self.clues.late else min(self.file.moment, due)
 
 
 @dataclass(frozen=True)

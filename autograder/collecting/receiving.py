@@ -104,14 +104,11 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
 
 
 def _doubt(found: Iterable[HandIn]) -> None:
-    """Do not believe a name that says "in time" as Canvas does, unless all come from Canvas.
-
-    Whoever mails a file may call it so.
-    """
+    """Believe names that say who is late only if all come from Canvas: others may be called so."""
     told = [one.clues for one in found]
     if any(one.late is None for one in told):
         for one in told:
-            one.late = one.late or None
+            one.late = None
 
 
 def _shared(files: Iterable[File]) -> int:
@@ -172,7 +169,8 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     there = read_bytes(place(path), MAX_BYTES)
     before = nbgrader_files.moment(folder)
     if there is not None and hashlib.sha256(there).digest() == one.digest:
-        corrected = due and before and one.clues.late not in (None, before > due)
+        wrong = before != when if one.clues.late else due and before and before > due
+        corrected = due and one.clues.late is not None and wrong
         if not how.dry and (before is None or how.at or corrected):
             nbgrader_files.write_time(folder, when)
         if not how.dry:

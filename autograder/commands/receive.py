@@ -133,7 +133,7 @@ def _times(done: Received, dates: Dates, at: bool, shown: Callable[[datetime], s
         come = "comes" if by_lms == 1 else "come"
         print(
             f"{by_lms} {come} from Canvas, whose zip has the time of the download: late is who is "
-            "marked LATE there."
+            "marked LATE there. It does not say how late; for a late rule they are so by a second."
         )
     for lesson, late in sorted(done.late.items()):
         due = dates.due[lesson]
