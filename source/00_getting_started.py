@@ -148,8 +148,8 @@ check.preview("uniform_average", on_the_cpu)
 # that only claim to be on one. `values.new_zeros(values.shape[1])` makes the zeros where the values
 # are.
 #
-# From lesson 01 on, an exercise of three points or more is earned in **stages**, named in its text
-# with their points. An answer that is right without a mask (2) and wrong with one (1) keeps two.
+# Many exercises are earned in **stages**, named in their text with their points. An answer that is
+# right without a mask (2) and wrong with one (1) keeps two.
 
 # %% [markdown]
 # ### Exercise 0.1 · `uniform_average`

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 20 · What changed since 2017?
 #
-# The lectures of this course end in 2020, with decoders much like that of lesson 15. Whoever
-# opens a language model today meets other parts. In this lesson you build them, put them together
-# into the decoder that most open models share, and find out what each change brings.
+# The decoder of lesson 15 is much like those of 2018 to 2020. Whoever opens a language model today
+# meets other parts. In this lesson you build them, put them together into the decoder that most
+# open models share, and find out what each change brings.
 #
 # **After this lesson** you can
 # - read the settings of a published language model, line by line,

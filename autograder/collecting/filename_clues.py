@@ -107,10 +107,10 @@ def owner(
     if not roster.students:
         return _from_name(clues.who[0])
     found = [roster.numbered(clues.number), *(roster.who(text) for text in clues.who)]
-    if clues.moodle and not any(found):
-        if theirs := _of_group(clues.who[0], roster, groups or {}):
+    if not any(found):
+        if theirs := _of_group(clues.who, roster, groups or {}):
             return theirs
-        found = [_behind_group(clues.who[0], roster)]
+        found = [_behind_group(clues.who[0], roster)] if clues.moodle else found
     # In a text that names nobody, parts may name several: two who handed in together.
     if not any(found):
         found = [roster.who(part, True) for text in clues.who for part in SEVERAL.split(text)]
@@ -129,13 +129,15 @@ def owner(
     return Owner("", f"no student of the roster is called {' or '.join(clues.who[:2])}{guess}")
 
 
-def _of_group(text: str, roster: Roster, groups: Mapping[str, Collection[str]]) -> Owner | None:
+def _of_group(
+    texts: Collection[str], roster: Roster, groups: Mapping[str, Collection[str]]
+) -> Owner | None:
     """The first enrolled member of the group that a text names.
 
     Always the same one, so that a later hand-in of the group's replaces its earlier one.
     """
     for name, members in groups.items():
-        if plain(name) == plain(text):
+        if plain(name) in map(plain, texts):
             for one in members:
                 if one in roster.students:
                     return Owner(one, group=name)

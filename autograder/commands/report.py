@@ -19,7 +19,7 @@ DESCRIPTION = (
     "class.html and scores.csv: distribution, points by exercise, what went wrong how often, what "
     "no stored mistake explains, answers that are strangely alike, time to grade, who needs help, "
     "and the reason for every lost point. The scores are those that count: what was changed by "
-    "hand in nbgrader's gradebook is marked. No name of a student is printed."
+    "hand in nbgrader's gradebook is marked. The page calls students by their ids."
 )
 
 

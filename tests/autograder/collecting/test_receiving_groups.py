@@ -26,9 +26,10 @@ def the_class(root, run):
     assert run("roster", root / "roster.csv")[0] == 0
 
 
-def test_what_a_group_hands_in_comes_to_all_its_members(run, came, submitted):
+@pytest.mark.parametrize("path", [GROUPS, f"g1_4711_67890_{FIRST}.ipynb"], ids=["Moodle", "Canvas"])
+def test_what_a_group_hands_in_comes_to_all_its_members(run, came, submitted, path):
     for content in (OLD, NEW):
-        status, said, err = run("receive", came({GROUPS: content}), "--at", "2030-01-01T12:00")
+        status, said, err = run("receive", came({path: content}), "--at", "2030-01-01T12:00")
         assert (status, err) == (0, "")
         assert submitted() == {f"ada/{HOME}": content, f"alan/{HOME}": content}
         assert f"{FIRST}: the work of group g1 is kept as ada's." in said
