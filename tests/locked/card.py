@@ -179,10 +179,10 @@ page. The answers in `tests/locked/` were written from the lessons' texts alone,
 checks, named mistakes or diagnoses does not read them. At first {first["passed"]} wrong answers
 passed and {first["refused"]} right ones were refused. Whoever mended that was told the kind of
 fault, not the answer, and for those this set is no longer new.{without}
-Mistakes were named after a reader had said which kinds of answers are told too little, so that
-**told** and **named** are flattered, of {", ".join(first["named_after"])}.
-What shapes and errors mean is said since somebody read the messages of all that were told nothing
-more, though not the answers: by these sentences **told** is flattered as well, of all lessons.
+Some mistakes were stored after a reader had said which kinds of these answers are told too little:
+for new answers to {", ".join(first["named_after"])}
+**told** and **named** would be lower. What shapes and errors mean was written after somebody had read
+the messages, not the answers, of all that were told nothing more: that raises **told** everywhere.
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a
