@@ -2,6 +2,7 @@
 
 import traceback
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 from autograder.grading.notebook.result import Result
@@ -36,8 +37,14 @@ class WorkFailed(Exception):
 
     @classmethod
     def by(cls, error: Exception) -> Self:
-        """That a worker failed with ``error``, in one line."""
-        made = cls(" ".join("".join(traceback.format_exception_only(error)).split()))
+        """That a worker failed with ``error``, in one line, with the line of the check that raised."""
+        words = " ".join("".join(traceback.format_exception_only(error)).split())
+        frames = traceback.extract_tb(error.__traceback__)
+        places = [(Path(one.filename), one.lineno) for one in frames]
+        checks = [(path, line) for path, line in places if path.parent.name == "checks"]
+        made = cls(
+            f"{words} (checks/{checks[-1][0].name}, line {checks[-1][1]})" if checks else words
+        )
         made.trace = "".join(traceback.format_exception(error))
         return made
 

@@ -158,6 +158,13 @@ def test_the_graders_own_failure_is_one_line_and_its_trace_is_kept(tmp_path, mon
     assert '"?\\n" * 3' in result.problem
 
 
+def test_a_check_that_raises_is_named_with_its_line():
+    code = compile("\n\n1 / 0", "autograder/checks/my_lesson.py", "exec")
+    with pytest.raises(ZeroDivisionError) as raised:
+        exec(code)
+    assert str(WorkFailed.by(raised.value)).endswith("zero (checks/my_lesson.py, line 3)")
+
+
 def test_a_clock_that_is_set_in_mid_run_costs_nobody_anything(tmp_path, monkeypatch):
     course = make_course(tmp_path)
     hand_in(course, "ada", "ben")
