@@ -37,7 +37,7 @@ class WorkFailed(Exception):
 
     @classmethod
     def by(cls, error: Exception) -> Self:
-        """That a worker failed with ``error``, in one line; of a check that raised, with its place."""
+        """That a worker failed with ``error``, in one line, with its place in a check."""
         words = " ".join("".join(traceback.format_exception_only(error)).split())
         frames = traceback.extract_tb(error.__traceback__)
         places = [(Path(one.filename), one.lineno) for one in frames]
