@@ -19,6 +19,10 @@ NOTHING = 1e-9  # a gradient below this is 0 but for rounding: of a bias of the 
 SMALL = 1e-6  # what is left where terms cancel: its rounding is that of the terms, so this counts
 FAINT = 1e-2  # of the largest gradient: a smaller one in float32 counts as so large
 SUMMED = 1e-5  # rounding of float32 in a sum, in shares of the largest number that goes in
+ON_ITS_DEVICE = (
+    "tensors made on the device of an argument x: pass device=x.device, or use x.new_zeros(…)"
+)
+OF_TORCH = "PyTorch's own functions in place of numpy's: they compute where their arguments are"
 WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
 
 
@@ -80,7 +84,7 @@ def _refuse_device(got: Replied, wanted: Replied) -> None:
     raise CheckFailed(
         "on a GPU this fails",
         "\n".join(part for part in (reason, where) if part),
-        "tensors made on the device of an argument x: pass device=x.device, or use x.new_zeros(…)",
+        OF_TORCH if "to numpy" in message else ON_ITS_DEVICE,
     )
 
 

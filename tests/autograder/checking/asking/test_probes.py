@@ -35,6 +35,10 @@ def on_the_cpu(x, scale):
     return x * x / (scale * torch.ones(x.shape[-1]))
 
 
+def by_numpy(x, scale):
+    return torch.from_numpy(x.numpy() ** 2 / scale.numpy())
+
+
 def float64_for_float32(x, scale):
     return x.double() * x / scale
 
@@ -131,6 +135,12 @@ def test_each_fault_is_refused_in_its_own_words(known, answer, what, got):
     assert failure is not None
     assert (failure.what, failure.got[: len(got)]) == (what, got)
     assert failure.seed == 7
+
+
+@pytest.mark.parametrize(("answer", "mend"), [(on_the_cpu, "x.device"), (by_numpy, "numpy's")])
+def test_what_fails_on_a_gpu_is_told_how_to_mend_it(answer, mend):
+    failure = run_check(SQUARES, LocalAnswer(answer), 7)
+    assert failure.what == "on a GPU this fails" and mend in failure.expected
 
 
 def test_the_right_answer_passes(known):
