@@ -181,8 +181,9 @@ passed and {first["refused"]} right ones were refused. Whoever mended that was t
 fault, not the answer, and for those this set is no longer new.{without}
 Some mistakes were stored after a reader had said which kinds of these answers are told too little:
 for new answers to {", ".join(first["named_after"])}
-**told** and **named** would be lower. What shapes and errors mean was written after somebody had read
-the messages, not the answers, of all that were told nothing more: that raises **told** everywhere.
+**told** and **named** would be lower. What shapes and errors mean was written after somebody had
+read the messages, not the answers, of all that were told nothing more: that raises **told**
+everywhere.
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a
