@@ -2,7 +2,7 @@
 
 A column for a row, a list of tensors, a second result that was forgotten: a check stops there. The
 numbers may be wrong besides, and these say more about what was not understood. So where a form can
-be mended without doubt, the check is run once more on replies that are mended.
+be mended without doubt, a diagnosis looks at replies that are mended.
 """
 
 import dataclasses
@@ -11,10 +11,8 @@ from typing import Any
 
 import torch
 
-from autograder.checking.asking.questions import SEEDED, Question, Replied, Session
-from autograder.checking.toolbox.same_tensors import same as same_tensors
-from autograder.inside.answer import AnswerRaised, AnyAnswer
-from autograder.inside.messages.values import copied, same
+from autograder.checking.asking.questions import Question, Replied
+from autograder.checking.toolbox.same_tensors import same
 
 PLAIN = bool | int | float
 MOST = 64  # items of a list that are put together
@@ -88,7 +86,7 @@ def _tensor(value: Any, right: torch.Tensor) -> Any:
         axes = range(1, made.dim()) if isinstance(made, torch.Tensor) else ()
         turned = [made.movedim(0, axis) for axis in axes]
         found = [_of_kind(one, right) for one in (made, *turned, *value) if _fits(one, right)]
-        made = next((one for one in found if same_tensors(one, right)), (*found, value)[0])
+        made = next((one for one in found if same(one, right)), (*found, value)[0])
     return _of_kind(made, right) if _fits(made, right) else value
 
 
@@ -122,50 +120,6 @@ def _of_kind(value: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     if made.dtype != right.dtype and whole and not right.is_floating_point():
         return made.to(right.dtype) if few or right.dtype != torch.bool else made
     return made
-
-
-class Mended(Session):
-    """A session whose replies come in the form of the right ones.
-
-    Where any was mended, gradients are the right ones, too: those of a list say nothing.
-    """
-
-    def __init__(
-        self, answer: AnyAnswer, questions: Sequence[Question], wanted: Sequence[Replied]
-    ) -> None:
-        super().__init__(answer)
-        self._right = list(zip(questions, wanted, strict=True))
-        self._changed = False
-
-    def ask(self, handle: int, request: str, details: Any) -> Any:
-        """Put a question; what is replied is mended."""
-        place = len(self.questions)
-        right = self._right[place][1] if place < len(self._right) else Replied("absent")
-        try:
-            found = super().ask(handle, request, details)
-        except AnswerRaised:
-            if not self._stands_in(request, right):
-                raise
-            return right
-        mine = self.questions[place]
-        if request not in SEEDED or right.kind != "value" or not self._is_asked(mine):
-            return found
-        if self._stands_in(request, right):
-            return right
-        made = in_form(found.value, right.value)
-        if request == "gradients" or made is found.value:
-            return found
-        self._changed = True
-        self.replies[place] = dataclasses.replace(self.replies[place], value=copied(made))
-        return dataclasses.replace(found, value=made)
-
-    def _stands_in(self, request: str, right: Replied) -> bool:
-        return request == "gradients" and self._changed and right.kind == "value"
-
-    def _is_asked(self, mine: Question) -> bool:
-        """Whether the right answer was asked the same at this place."""
-        question, _ = self._right[len(self.questions) - 1]
-        return question.form == mine.form and same(question.details, mine.details)
 
 
 def mended(

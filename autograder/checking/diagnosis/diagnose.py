@@ -62,15 +62,6 @@ def diagnose(
     return " ".join(part for part in (likely, where(calls) if loaded else "") if part)
 
 
-def is_stored(item: registry.Check, given: Sequence[Replied], seed: int) -> bool:
-    """Whether an answer replies throughout as a stored mistake does, in its form as well."""
-    questions, wanted = asked(item, seed)
-    telling = _telling(list(zip(questions, given, wanted, strict=True)))
-    comparison = Comparison(item, seed, care=len(telling) == len(questions))
-    chance = _by_chance(telling)
-    return bool(_mistakes(comparison, telling, _agrees, range(len(telling)), chance))
-
-
 def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> str:
     """What is wrong with the numbers of an answer whose results have another form besides."""
     filled, open_ = (
