@@ -16,7 +16,7 @@ def written(value: Any, layout: bool = False, indent: int = 0) -> str:
 
     layout  whether a tensor has its own layout in memory, too
     """
-    text = _counted(value) or _text(value, layout)
+    text = _text(value, layout)
     if len(text) + indent <= WIDTH or not isinstance(value, torch.Tensor | list | tuple | dict):
         return text
     inner, end = " " * (indent + 4), " " * indent
@@ -30,18 +30,6 @@ def written(value: Any, layout: bool = False, indent: int = 0) -> str:
         items = [written(one, layout, indent + 4) for one in value]
     opening, closing = "{}" if isinstance(value, dict) else "()" if type(value) is tuple else "[]"
     return opening + "".join(f"\n{inner}{one}," for one in items) + f"\n{end}{closing}"
-
-
-def _counted(value: Any) -> str:
-    """The text of a tensor that counts from 0, as some checks do to tell places apart, or ''."""
-    if not isinstance(value, torch.Tensor) or value.numel() < 4 or value.dtype == torch.bool:
-        return ""
-    if not value.is_contiguous() or not torch.equal(
-        value.flatten(), torch.arange(value.numel(), dtype=value.dtype)
-    ):
-        return ""
-    shape = ", ".join(map(str, value.shape))
-    return f"torch.arange({value.numel()}, {_dtype(value)}).reshape({shape})"
 
 
 def size(value: Any) -> int:
@@ -108,7 +96,7 @@ def _rows(numbers: list[Any], indent: int) -> str:
     if len(line := _listed(numbers)) + indent <= WIDTH:
         return line
     if not isinstance(numbers[0], list):
-        return textwrap.fill(line, WIDTH - indent).replace("\n", f"\n{' ' * (indent + 1)}")
+        return textwrap.fill(line, WIDTH - indent - 2).replace("\n", f"\n{' ' * (indent + 1)}")
     inner = " " * (indent + 4)
     rows = [f"\n{inner}{_rows(one, indent + 4)}," for one in numbers]
     return f"[{''.join(rows)}\n{' ' * indent}]"
