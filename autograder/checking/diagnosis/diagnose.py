@@ -17,10 +17,9 @@ from autograder.checking.asking.right_form import UNSAID, mended
 from autograder.checking.diagnosis import equivalent_forms
 from autograder.checking.diagnosis.common_cause import relation, where
 from autograder.checking.diagnosis.error_meanings import meaning
-from autograder.checking.diagnosis.relations_of_shapes import of_sizes
+from autograder.checking.diagnosis.relations import of_sizes
 from autograder.checking.diagnosis.stored_replies import (
     Comparison,
-    leading_to,
     little_memory,
     mistakes_of,
     of_answer,
@@ -149,24 +148,20 @@ def _mistakes(
 ) -> list[registry.Answer]:
     """The stored mistakes whose replies are all ``alike`` those of the answer, but at ``free``.
 
-    Each is first asked what leads to the answer's first wrong reply, at one of ``places``: most
-    fall out here, and are asked nothing else.
+    There are none where nothing is wrong at ``places``.
     """
 
     def is_right(place: int) -> bool:
         _, got, right = exchanges[place]
         return alike(got, right, right)
 
-    first = next((n for n in places if n not in free and not is_right(n)), None)
-    if first is None:
+    if all(place in free or is_right(place) for place in places):
         return []
-    leading = leading_to(first, [question for question, _, _ in exchanges])
     everywhere = range(len(exchanges))
     return [
         one
         for one in mistakes_of(comparison)
-        if _fits(of_answer(one, comparison, first), exchanges, leading, alike, free)
-        and _fits(of_answer(one, comparison), exchanges, everywhere, alike, free)
+        if _fits(of_answer(one, comparison), exchanges, everywhere, alike, free)
     ]
 
 

@@ -84,7 +84,7 @@ LIKELY = {
     "one nan": "1 of 3 numbers is NaN where a finite one belongs; the rest is right. Of the calls "
     "tried, it is wrong only where an axis has size 1.",
     "wrong": "Every number is 0.666667 times the expected one.",
-    "parameters": "The result equals argument 1, as it came in.",
+    "parameters": "Every number is 2 times the expected one.",
 }
 # What an error means, by its words.
 MEANS = {
