@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from autograder.checking.asking.right_form import in_form
+from autograder.checking.diagnosis.forms import in_form
 from autograder.checking.toolbox.describe_values import identical
 from autograder.checking.toolbox.same_tensors import same, unpacked
 from autograder.checking.toolbox.student_answer import ORDINALS

@@ -1,4 +1,4 @@
-"""Replies in the form of the right ones: what is wrong with numbers that come in another form.
+"""Replies whose numbers come in another form than the right ones: put into it, and compared.
 
 A column for a row, a list of tensors, a second result that was forgotten: a check stops there. The
 numbers may be wrong besides, and these say more about what was not understood. So where a form can
@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from autograder.checking.asking.questions import Question, Replied
-from autograder.checking.toolbox.same_tensors import same
+from autograder.checking.toolbox.same_tensors import same as same_tensors
+from autograder.inside.messages.values import same
 
 PLAIN = bool | int | float
 MOST = 64  # items of a list that are put together
@@ -62,7 +63,7 @@ def _tuple(value: Any, right: tuple[Any, ...], missing: Callable[[Any], Any]) ->
     pairs = list(zip(given, right, strict=False))
     made = [in_form(*pair) for pair in pairs]
     if len(given) < len(right) and not all(
-        _alike(*pair) for pair in zip(made, right, strict=False)
+        _of_one_form(*pair) for pair in zip(made, right, strict=False)
     ):
         return value  # which of the results it is, is not clear
     as_it_is = type(value) is tuple and len(given) == len(right)
@@ -71,7 +72,7 @@ def _tuple(value: Any, right: tuple[Any, ...], missing: Callable[[Any], Any]) ->
     return (*made, *map(missing, right[len(given) :]))
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _of_one_form(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return one.shape == other.shape
     return type(one) is type(other)
@@ -86,7 +87,7 @@ def _tensor(value: Any, right: torch.Tensor) -> Any:
         axes = range(1, made.dim()) if isinstance(made, torch.Tensor) else ()
         turned = [made.movedim(0, axis) for axis in axes]
         found = [_of_kind(one, right) for one in (made, *turned, *value) if _fits(one, right)]
-        made = next((one for one in found if same(one, right)), (*found, value)[0])
+        made = next((one for one in found if same_tensors(one, right)), (*found, value)[0])
     return _of_kind(made, right) if _fits(made, right) else value
 
 
@@ -135,3 +136,49 @@ def mended(
             yield got if made is got.value else dataclasses.replace(got, value=made)
         else:
             yield got
+
+
+def same_numbers(one: Replied, other: Replied, right: Replied) -> bool:
+    """Whether two replies hold the same numbers; where a refusal is right, its words are free."""
+    if right.refuses() and one.refuses() and other.refuses() or one.agrees(other):
+        return True
+    values = one.kind == other.kind == "value" and one.modified == other.modified
+    return values and alike(one.value, other.value)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values hold the same numbers, up to the rounding of the less precise of the two.
+
+    A float counts as one in float32, in which it may have been computed.
+
+    >>> alike([1.0, 2.0], torch.tensor([1.0, 2.0])), alike((1, None), [1.0, None]), alike(1.0, 1.01)
+    (True, True, False)
+    """
+    if one is UNSAID or other is UNSAID:
+        return True
+    one, other = _unfolded(one, other), _unfolded(other, one)
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return _equal(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    return same(one, other)
+
+
+def _unfolded(value: Any, beside: Any) -> Any:
+    """A number as a tensor, a tuple as a list, and a tensor as well, if it is beside either."""
+    if isinstance(value, bool | int) and abs(value) < 2**63:
+        return torch.tensor(int(value))
+    if isinstance(value, float):
+        return torch.tensor(value, dtype=torch.float32)
+    listed = isinstance(value, torch.Tensor) and value.ndim and isinstance(beside, list | tuple)
+    return list(value) if listed or isinstance(value, tuple) else value
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.is_complex() or other.is_complex():
+        return same(one, other)
+    if not (one.is_floating_point() and other.is_floating_point()):
+        one, other = one.double(), other.double()  # whole numbers are exact
+    return same_tensors(one, other)
