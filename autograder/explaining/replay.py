@@ -53,16 +53,6 @@ class Replay:
     refused: CheckFailed | None = None
     of_library: str = ""
 
-    @property
-    def is_alike(self) -> bool:
-        """Whether the check refuses the library's own answer with the words of the student's."""
-        one, other = self.failure, self.refused
-        return one is not None and other is not None and _words(one) == _words(other)
-
-
-def _words(failure: CheckFailed) -> tuple[object, ...]:
-    return failure.what, failure.got, failure.expected, failure.lost
-
 
 def sources(notebook: dict[str, Any], exercise: str) -> list[str]:
     """The cells of an assembled notebook that run before the check of ``exercise``."""
