@@ -86,17 +86,15 @@ def refuse_imported(item: registry.Check, answer: object) -> CheckFailed | None:
 def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
     """Run the check; print, shortened, what the answer printed. Warnings cost nothing."""
     printed = Limited(PRINTED_LIMIT)
-    local = LocalAnswer(answer)
     told = somebody_waits()
-    waiting = word_after(SECONDS, item.name, local) if told else contextlib.nullcontext(local)
     with (
-        waiting as asked,
+        word_after(SECONDS, item.name) if told else contextlib.nullcontext(),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
     ):
         warnings.simplefilter("ignore")
-        failure = run_check(item, asked, _seed(item), care_share=care_share())
+        failure = run_check(item, LocalAnswer(answer), _seed(item), care_share=care_share())
     if failure is not None and failure.cost < 1:
         points = _points(item)
         failure.points = failure.points if points is None else points

@@ -15,8 +15,6 @@ from pathlib import Path
 
 FULL = {errno.ENOSPC, errno.EDQUOT}  # a disk has no room
 PREFIX = "autograder-"
-ASIDE = re.compile(r"tmp[a-z0-9_]{8}\.tmp")  # as attention.provided.files.write_aside names them
-DAY = 24 * 60 * 60
 LONGEST_FOR_SOCKETS = 70  # bytes of a path; a socket's, with what is added to it, has 107
 
 
@@ -75,23 +73,6 @@ def sweep(folder: Path | str | None = None, prefix: str = PREFIX, patience: floa
         for name in filter(ours.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError):
                 _remove(folder / name, end)
-
-
-def sweep_aside(folder: Path) -> None:
-    """Remove the files of this user that killed processes were writing aside in ``folder``.
-
-    Only those a day old, for nothing says whether the process of a younger one still lives. A
-    folder that is also somebody else's, as that of submissions is, is not to be swept.
-    """
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if not ASIDE.fullmatch(entry.name):
-                continue
-            about = entry.stat(follow_symlinks=False)
-            old = about.st_mtime < time.time() - DAY
-            if old and stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid():
-                with contextlib.suppress(OSError):
-                    os.unlink(entry.path)
 
 
 def _remove(old: Path, end: float) -> None:

@@ -109,12 +109,6 @@ def _named(failure: CheckFailed, right: Callable[..., Any], arguments: list[Any]
     for name, given in zip(inspect.signature(right).parameters, arguments, strict=False):
         if failure.is_form and given is failure.about:
             failure.what, failure.is_form = failure.what.replace("the result", name), False
-        numbers = isinstance(given, list | tuple) and all(
-            isinstance(item, bool | int | float) for item in leaves(given)
-        )
-        if numbers and failure.got == describe(given) and "tensor" in failure.expected:
-            kind = type(given).__name__
-            failure.likely = f"{name} is a {kind}: torch.tensor(…) makes a tensor of it."
     return failure
 
 

@@ -8,8 +8,7 @@ from autograder.checking.asking.float32_retry import Narrow, by_precision
 from autograder.checking.asking.probe_failures import refuse, refuse_changes, refuse_numbers
 from autograder.checking.asking.questions import Question, Replied, Session, until_lost
 from autograder.checking.asking.right_answer import asked
-from autograder.checking.asking.right_form import Mended, mended
-from autograder.checking.diagnosis.diagnose import diagnose, is_stored
+from autograder.checking.diagnosis.diagnose import diagnose
 from autograder.checking.diagnosis.error_meanings import meaning
 from autograder.checking.toolbox.expect import describe
 from autograder.checking.toolbox.failure import (
@@ -53,8 +52,6 @@ def run_check(
         asks_on = not narrow and (failure is None or explain and not failure.is_stub)
         questions, _ = asked(item, seed) if asks_on else ((), ())
         given = (until_lost if wrong else list)(session.all_replies(questions))
-        if wrong and asks_on and item.has_one_right_answer:
-            failure = _behind_the_form(item, answer, given, seed, notes, failure)
         failure = failure or _probed(item, given, seed, notes)
     failure = failure or _costly(item, notes, care_share)
     if failure is None:
@@ -77,45 +74,6 @@ def accepts(item: Check, answer: AnyAnswer, seed: int) -> bool:
         if _trial(item, Session(answer), seed, notes) or notes.lost or notes.careless:
             return False
     return run_check(item, answer, seed, explain=False) is None
-
-
-def _behind_the_form(
-    item: Check,
-    answer: AnyAnswer,
-    given: Sequence[Replied],
-    seed: int,
-    notes: Notes,
-    failure: CheckFailed | None,
-) -> CheckFailed | None:
-    """The failure to be told where forms hide values that are wrong, too: that of the values.
-
-    What is lost by stages is replaced in the ``notes``.
-    """
-    questions, wanted = asked(item, seed)
-    as_right = mended(questions, given, wanted)
-    if all(one is other for one, other in zip(as_right, given, strict=False)):
-        return failure
-    if len(given) < len(wanted) or is_stored(item, given, seed):
-        return failure
-    with noting() as found:
-        try:
-            second = _trial(item, Mended(answer, questions, wanted), seed, found)
-        except AnswerLost:
-            return failure
-    if failure is not None:
-        return _of_values(failure, second or next(iter(found.lost.values()), None))
-    for name, first in notes.lost.items():
-        notes.lost[name] = _of_values(first, found.lost.get(name))
-    return None
-
-
-def _of_values(first: CheckFailed, second: CheckFailed | None) -> CheckFailed:
-    """Of a failure and that of the same replies in the right form, the one that says more."""
-    if second is None or second.is_form or second.what == first.what:
-        return first
-    got = first.got.partition("\ncalled with")[0]
-    second.also = f"{first.what}: got {got}" + f", expected {first.expected}" * bool(first.expected)
-    return second
 
 
 def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:

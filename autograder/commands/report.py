@@ -12,7 +12,6 @@ from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.unexpected_names import absent
 from autograder.reporting import page
 from autograder.reporting.answer_analysis import insights
-from autograder.temporary import sweep_aside
 
 DESCRIPTION = (
     "Read what `autograder grade` or `nbgrader autograde` left in class/autograded/ and write "
@@ -41,8 +40,6 @@ def run(options: argparse.Namespace) -> int:
         return 1
     folder = Path(options.to) if options.to else course.root / "class" / "report"
     folder.mkdir(parents=True, exist_ok=True)
-    if not options.to:  # elsewhere, files of other programs may be called so
-        sweep_aside(folder)
     found = insights(course, results)
     if options.anonymous:
         written = "anonymous.html"

@@ -7,9 +7,9 @@ from typing import Any
 from autograder.checking.asking.questions import Replied
 from autograder.checking.asking.right_answer import reference
 from autograder.checking.toolbox.registry import Check
-from autograder.explaining import program, running, shorter
+from autograder.explaining import program, running
 from autograder.explaining.program import Asked, asked
-from autograder.explaining.replay import Replay, Tried
+from autograder.explaining.replay import Replay
 from autograder.sandbox.sandbox import Sandbox
 
 DIGITS = 12  # of each number, where fewer do not tell two results apart
@@ -24,10 +24,6 @@ STRICT = (
     "be too strict. See “A check that was wrong” in autograder/README.md. Here the check itself "
     "asks again, with the inputs of the grading"
 )
-SAME = "Of this call the check speaks; the student's answer and the course's own reply the same:"
-ROUNDED = "With numbers rounded to {} decimals the answer fails, too. Paste this below it:"
-FEW = 12  # numbers and words: of such a call no smaller one is looked for
-CLEARLY = 3  # a smaller call has at most this part of the numbers
 
 
 @dataclass
@@ -55,12 +51,8 @@ class Caller:
         one = asked(made.history, made.question) if made.question is not None else None
         if made.stopped:
             return self._endless(made, one)
-        same = self._same(one) if made.refused is not None else None
-        if same is not None:
-            return same
         if one is not None and one.is_small:
-            clear = self._clear(made, one)
-            shown = clear or self._tried(one, made.reply, made.right)
+            shown = self._tried(one, made.reply, made.right)
             if shown is not None:
                 return shown
         note = UNSHOWN
@@ -69,7 +61,7 @@ class Caller:
                 "The arguments of this call are too large to be written out: "
                 f"{program.shapes(one)}, drawn by the check from seed {made.seed}"
             )
-            smaller = self._smaller(made, made.others, program.MOST, note)
+            smaller = self._smaller(made, note)
             if smaller is not None:
                 return smaller
             note += ", so the check itself asks again"
@@ -82,35 +74,10 @@ class Caller:
         told = running.printed(str(made.failure or ""))
         return Call(f"{note} ({where}):", text, told, running.printed(made.of_library))
 
-    def _same(self, one: Asked | None) -> Call | None:
-        """The call of which a check speaks that refuses the course's own answer for it, too."""
-        if one is None or not one.is_small:
-            return None
-        text = program.text(self._item.name, one)
-        told, right = self._by_student(text), self._right(text)
-        return (
-            Call(SAME, text, told, right) if running.plain(told) == running.plain(right) else None
-        )
-
-    def _clear(self, made: Replay, one: Asked) -> Call | None:
-        """A call with clearly fewer numbers that fails in the same part of the check, alike."""
-        wrong, own = made.reply, one.question
-        if one.size <= FEW or own.probe or wrong is None or wrong.modified:
-            return None
-        alike = [
-            other
-            for other in made.others
-            if (other[0].stage, other[0].is_care) == (own.stage, own.is_care)
-            and other[1].kind == wrong.kind
-            and not other[1].modified
-        ]
-        note = f"The call of the verdict holds {one.size} numbers and words"
-        return self._smaller(made, alike, one.size // CLEARLY, note)
-
-    def _smaller(self, made: Replay, others: Sequence[Tried], most: int, note: str) -> Call | None:
+    def _smaller(self, made: Replay, note: str) -> Call | None:
         """The smallest of other calls to which a right answer replies otherwise."""
-        found = [(asked(made.history, one), got, right) for one, got, right in others]
-        small = [(one, got, right) for one, got, right in found if one and one.size <= most]
+        found = [(asked(made.history, one), got, right) for one, got, right in made.others]
+        small = [(one, got, right) for one, got, right in found if one and one.is_small]
         for one, got, right in sorted(small, key=lambda three: three[0].size)[:3]:
             shown = self._tried(one, got, right)
             if shown is not None:
@@ -132,23 +99,8 @@ class Caller:
                 wanted = self._right(text)
                 if running.plain(told) != running.plain(wanted):
                     note = CHANGES * changed or GPU * (one.question.probe == "device")
-                    made = Call(note, text, told, wanted)
-                    return made if way or digits else self._shortened(one, made)
+                    return Call(note, text, told, wanted)
         return None
-
-    def _shortened(self, one: Asked, made: Call) -> Call:
-        """The same with shorter numbers, where both answers give about what they gave."""
-        for decimals in shorter.DECIMALS:
-            text = program.text(self._item.name, shorter.rounded(one, decimals))
-            if len(made.program) - len(text) < shorter.SAVED:
-                break
-            right = self._right(text)
-            if not shorter.near(right, made.right):
-                continue
-            told = self._by_student(text)
-            if shorter.near(told, made.prints) and running.plain(told) != running.plain(right):
-                return Call(ROUNDED.format(decimals), text, told, right)
-        return made
 
     def _by_student(self, text: str) -> str:
         return running.by_student(text, self._sandbox, self._cells)

@@ -17,8 +17,9 @@ from autograder import ROOT
 from autograder.checking.asking.questions import Question, Replied
 from autograder.checking.toolbox.failure import CheckFailed
 from autograder.explaining.literals import size
-from autograder.explaining.noted import CHECKS, Exchange, Place
+from autograder.explaining.noted import Exchange
 
+CHECKS = ROOT / "autograder" / "checks"
 EXPECT = ROOT / "autograder" / "checking" / "toolbox" / "expect.py"
 PROBES = ROOT / "autograder" / "checking" / "asking" / "probe_failures.py"
 PLAIN = (str, int, float, bool, type(None))  # of these, two that are equal may be one object
@@ -47,20 +48,13 @@ def line(failure: BaseException) -> Line | None:
 def _statement(path: str, number: int) -> str:
     """The statement on a line of a file; of one that holds others, this line alone."""
     text = Path(path).read_text(encoding="utf-8")
-    first, end = _lines(path, number)
-    return textwrap.dedent("\n".join(text.splitlines()[first - 1 : end]))
-
-
-def _lines(path: str, number: int) -> tuple[int, int]:
-    """The first and the last line of the same statement."""
-    text = Path(path).read_text(encoding="utf-8")
-    simple = [
-        node
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.stmt) and not hasattr(node, "body")
-    ]
-    found = [one for one in simple if one.lineno <= number <= (one.end_lineno or one.lineno)]
-    return (found[0].lineno, found[0].end_lineno or number) if found else (number, number)
+    first = last = number
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            end = node.end_lineno or node.lineno
+            if node.lineno <= number <= end:
+                first, last = node.lineno, end
+    return textwrap.dedent("\n".join(text.splitlines()[first - 1 : last]))
 
 
 def probe(
@@ -85,8 +79,8 @@ def exchange(
 
     That is the one whose reply ``expect`` was given, as it came or in another shape. Where the
     check made something else of it, it is one to which a right answer replies otherwise
-    (``wanted`` has its replies, or none): asked on the line that failed, or one that the check held
-    in its hands, the last of these, or the smallest of all.
+    (``wanted`` has its replies, or none): one that the check held in its hands, the last of these,
+    or the smallest of all.
     """
     if hasattr(failure, "kind"):  # the answer raised
         told = (failure.kind, getattr(failure, "message", ""))
@@ -100,24 +94,12 @@ def exchange(
     ]
     seen = [one for one in log if _is_among(one, [failure.about, *_held(failure, EXPECT)])]
     both = [one for one in seen if one in apart]
-    there = _failing_lines(failure)
-    on_line = [one for one in apart if there & {*one.asked_at}]
     near = [one for one in apart if _is_among(one, _held(failure, CHECKS))]
     # The first numbers of parameters are drawn at random: alone they say nothing.
     other = [one for one in apart if one.question.request not in ("parameters", "build")]
     other.sort(key=lambda one: (one.question.is_care, size(list(one.question.details))))
     fitting = [one for one in other if one.question.stage == failure.stage]
-    return next(iter([*both, *seen, *on_line, *reversed(near), *fitting, *other]), None)
-
-
-def _failing_lines(failure: CheckFailed) -> set[Place]:
-    """The lines of the statement of a check that failed."""
-    steps = traceback.extract_tb(failure.__traceback__)
-    found = [one for one in steps if Path(one.filename).is_relative_to(CHECKS)]
-    if not found or found[-1].lineno is None:
-        return set()
-    first, end = _lines(found[-1].filename, found[-1].lineno)
-    return {(found[-1].filename, number) for number in range(first, end + 1)}
+    return next(iter([*both, *seen, *reversed(near), *fitting, *other]), None)
 
 
 def _is_among(one: Exchange, objects: Sequence[object]) -> bool:

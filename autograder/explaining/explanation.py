@@ -87,14 +87,10 @@ def _wrong(made: Replay, case: Case, item: Check) -> str:
     """What is said where the check refuses the course's own answer, too, or ''."""
     if made.refused is None:
         return ""
-    head = "The course's own answer fails this check, too: the check is wrong"
-    if made.is_alike:
-        head += ", not the student."
-    else:
-        head += (
-            ".\nThe student's answer fails otherwise: whether it is wrong as well, a check that is "
-            "mended says."
-        )
+    head = (
+        "The course's own answer fails this check, too: the check is wrong.\nWhether the student's "
+        "answer is wrong as well, a check that is mended says."
+    )
     line = culprit.line(made.refused)
     place = f"{line.path}:{line.number}" if line else f"autograder/checks/{item.lesson}.py"
     number = case.handed.lesson.partition("_")[0]

@@ -1,14 +1,21 @@
 """Plain values as Python writes them: tensors with all their digits, so that nothing is rounded."""
 
-import textwrap
+import pprint
 from typing import Any
 
 import numpy
 import torch
 
-from autograder.inside.messages.values import leaves
+from autograder.inside.messages.values import leaves, mapped
 
 WIDTH = 100  # characters of a line
+ROOM = 16  # of them, for what stands before and behind the numbers of a tensor
+
+
+class _Code(str):
+    """Text that stands for itself in what pprint writes."""
+
+    __repr__ = str.__str__
 
 
 def written(value: Any, layout: bool = False, indent: int = 0) -> str:
@@ -16,32 +23,13 @@ def written(value: Any, layout: bool = False, indent: int = 0) -> str:
 
     layout  whether a tensor has its own layout in memory, too
     """
-    text = _counted(value) or _text(value, layout)
-    if len(text) + indent <= WIDTH or not isinstance(value, torch.Tensor | list | tuple | dict):
-        return text
-    inner, end = " " * (indent + 4), " " * indent
-    if isinstance(value, torch.Tensor):
-        numbers, rest = _numbers(value, layout)
-        rows = _rows(numbers, indent + 4) if isinstance(numbers, list) else str(numbers)
-        return f"torch.tensor(\n{inner}{rows},\n{inner}{_dtype(value)},\n{end}){rest}"
-    if isinstance(value, dict):
-        items = [f"{key!r}: {written(one, layout, indent + 4)}" for key, one in value.items()]
-    else:
-        items = [written(one, layout, indent + 4) for one in value]
-    opening, closing = "{}" if isinstance(value, dict) else "()" if type(value) is tuple else "[]"
-    return opening + "".join(f"\n{inner}{one}," for one in items) + f"\n{end}{closing}"
 
+    def code(item: Any) -> Any:
+        if isinstance(item, torch.Tensor):
+            return _Code(_tensor(item, layout))
+        return _number(item) if isinstance(item, float) else item
 
-def _counted(value: Any) -> str:
-    """The text of a tensor that counts from 0, as some checks do to tell places apart, or ''."""
-    if not isinstance(value, torch.Tensor) or value.numel() < 4 or value.dtype == torch.bool:
-        return ""
-    if not value.is_contiguous() or not torch.equal(
-        value.flatten(), torch.arange(value.numel(), dtype=value.dtype)
-    ):
-        return ""
-    shape = ", ".join(map(str, value.shape))
-    return f"torch.arange({value.numel()}, {_dtype(value)}).reshape({shape})"
+    return _lines(mapped(code, value), WIDTH - indent).replace("\n", f"\n{' ' * indent}")
 
 
 def size(value: Any) -> int:
@@ -49,66 +37,37 @@ def size(value: Any) -> int:
     return sum(one.numel() if isinstance(one, torch.Tensor) else 1 for one in leaves(value))
 
 
-def _text(value: Any, layout: bool) -> str:
-    """The same on one line."""
-    if isinstance(value, torch.Tensor):
-        numbers, rest = _numbers(value, layout)
-        return f"torch.tensor({_listed(numbers)}, {_dtype(value)}){rest}"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k!r}: {_text(v, layout)}" for k, v in value.items()) + "}"
-    if isinstance(value, tuple):
-        items = ", ".join(_text(one, layout) for one in value)
-        return f"({items},)" if len(value) == 1 else f"({items})"
-    if isinstance(value, list):
-        return "[" + ", ".join(_text(one, layout) for one in value) + "]"
-    return _number(value)
+def _lines(value: Any, width: int) -> str:
+    return pprint.pformat(value, width=width, compact=True, sort_dicts=False)
 
 
-def _dtype(tensor: torch.Tensor) -> str:
-    return f"dtype={tensor.dtype}"
-
-
-def _numbers(tensor: torch.Tensor, layout: bool) -> tuple[Any, str]:
-    """Pair (numbers, as nested lists of texts; what is to be done with the tensor made of them)."""
-    rest = f".reshape{tuple(tensor.shape)}" if not tensor.numel() and tensor.dim() > 1 else ""
+def _tensor(tensor: torch.Tensor, layout: bool) -> str:
+    """The text that makes a tensor: on one line, or with its numbers on lines of their own."""
+    whole, rest = tensor, ""
     if layout and not tensor.is_contiguous():
         whole = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
         place = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
-        return _shortest(whole), f".as_strided({', '.join(map(str, place))})"
-    return ([] if rest else _shortest(tensor)), rest
-
-
-def _shortest(tensor: torch.Tensor) -> Any:
-    """The numbers of a tensor as texts, each as short as it can be in its own precision."""
-    if tensor.dtype == torch.float32:
-        # Shorter than what `tolist` gives, which are the digits of float64.
-        return _each(tensor.numpy(), lambda one: _number(float(str(numpy.float32(one)))))
-    return _each(tensor.tolist(), _number)
-
-
-def _each(numbers: Any, change: Any) -> Any:
-    if isinstance(numbers, list) or getattr(numbers, "ndim", 0) > 0:
-        return [_each(one, change) for one in numbers]
-    return change(numbers)
-
-
-def _number(value: Any) -> str:
-    text = repr(value)
-    if text in ("inf", "-inf", "nan"):
-        return text.replace("inf", "torch.inf").replace("nan", "torch.nan")
-    return text
-
-
-def _listed(numbers: Any) -> str:
-    return f"[{', '.join(map(_listed, numbers))}]" if isinstance(numbers, list) else numbers
-
-
-def _rows(numbers: list[Any], indent: int) -> str:
-    """Nested lists of texts: one row a line, or as many lines as its numbers take."""
-    if len(line := _listed(numbers)) + indent <= WIDTH:
+        rest = f".as_strided({', '.join(map(str, place))})"
+    elif not tensor.numel() and tensor.dim() > 1:
+        whole, rest = tensor.flatten(), f".reshape{tuple(tensor.shape)}"
+    numbers, dtype = _lines(_numbers(whole), WIDTH - ROOM), f"dtype={tensor.dtype}"
+    line = f"torch.tensor({numbers}, {dtype}){rest}"
+    if "\n" not in line and len(line) <= WIDTH - ROOM:
         return line
-    if not isinstance(numbers[0], list):
-        return textwrap.fill(line, WIDTH - indent).replace("\n", f"\n{' ' * (indent + 1)}")
-    inner = " " * (indent + 4)
-    rows = [f"\n{inner}{_rows(one, indent + 4)}," for one in numbers]
-    return f"[{''.join(rows)}\n{' ' * indent}]"
+    inner = numbers.replace("\n", "\n    ")
+    return f"torch.tensor(\n    {inner},\n    {dtype},\n){rest}"
+
+
+def _numbers(tensor: torch.Tensor) -> Any:
+    """The numbers of a tensor, each as short as it can be in its own precision."""
+    if tensor.dtype != torch.float32:
+        return mapped(_number, tensor.tolist())
+    # Shorter than what `tolist` gives, which are the digits of float64.
+    return mapped(lambda one: _number(float(str(numpy.float32(one)))), tensor.tolist())
+
+
+def _number(value: Any) -> Any:
+    """A number, or the name that PyTorch has for it."""
+    if value in (torch.inf, -torch.inf) or value != value:
+        return _Code(repr(value).replace("inf", "torch.inf").replace("nan", "torch.nan"))
+    return value

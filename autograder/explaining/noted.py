@@ -1,30 +1,21 @@
 """Everything that an answer is asked while it is judged, by its check and by the probes."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from autograder import ROOT
 from autograder.checking.asking.questions import Question, Replied
 from autograder.checking.toolbox.failure import current_stage, is_care
 from autograder.inside.answer import AnswerRaised, AnyAnswer, Args, Kwargs, Reply
 from autograder.inside.messages.values import copied
 
-CHECKS = ROOT / "autograder" / "checks"
-Place = tuple[str, int]  # a file and the number of a line
-
 
 @dataclass(eq=False)  # two are never the same one
 class Exchange:
-    """A question, and the reply to it; None where the answer was lost over it.
-
-    ``asked_at`` are the lines of the checks that asked it, the innermost first.
-    """
+    """A question, and the reply to it; None where the answer was lost over it."""
 
     question: Question
     reply: Replied | None = None
-    asked_at: tuple[Place, ...] = ()
 
 
 class Noted:
@@ -49,7 +40,7 @@ class Noted:
     ) -> Any:
         asked = self._handle, request, copied(details), built, tuple(how.items())
         question = Question(*asked, stage=current_stage(), is_care=is_care())
-        exchange = Exchange(question, asked_at=tuple(_asking()))
+        exchange = Exchange(question)
         self._log.append(exchange)
         try:
             found = getattr(self._answer, request)(*details, **how)
@@ -61,11 +52,3 @@ class Noted:
         else:
             exchange.reply = Replied("value", None if built else found)
         return found
-
-
-def _asking() -> Iterator[Place]:
-    """The lines of the checks that are at work, the innermost first."""
-    frame = sys._getframe(1)
-    while frame := frame.f_back:  # type: ignore[assignment]  # None at the end
-        if frame.f_code.co_filename.startswith(str(CHECKS)):
-            yield frame.f_code.co_filename, frame.f_lineno

@@ -176,15 +176,13 @@ def _since(course: Course, handed: Handed, graded: dict[str, Any], exercise: str
     now = assemble(records.read_notebook(course.master(handed.lesson)), submission)
     if _code(now, exercise) != _code(graded, exercise):
         return f"The student handed in another answer since, which is not graded yet: {again}."
-    if _code(now) != _code(graded):
-        return f"Other cells of the notebook have changed since, and are not graded yet: {again}."
     return ""
 
 
-def _code(notebook: dict[str, Any], exercise: str = "") -> list[str]:
-    """The texts of the cells that ran; with ``exercise``, those of its answer."""
+def _code(notebook: dict[str, Any], exercise: str) -> list[str]:
+    """The texts of the cells of an answer that ran."""
     cells = [one for one in notebook["cells"] if cell_metadata.run(one) == cell_metadata.INSIDE]
-    return [one["source"] for one in cells if exercise in ("", cell_metadata.exercise(one))]
+    return [one["source"] for one in cells if cell_metadata.exercise(one) == exercise]
 
 
 def _text(course: Course, slug: str, exercise: str) -> str:

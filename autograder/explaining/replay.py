@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from autograder import CourseError, cell_metadata
@@ -20,7 +20,6 @@ from autograder.explaining.noted import Exchange, Noted
 from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
 from autograder.inside.answer import AnyAnswer, LocalAnswer
 from autograder.inside.limits import out_of_memory
-from autograder.inside.messages.values import same
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
 
@@ -53,16 +52,6 @@ class Replay:
     stopped: str = ""  # why the process had to be stopped, if it had
     refused: CheckFailed | None = None
     of_library: str = ""
-
-    @property
-    def is_alike(self) -> bool:
-        """Whether the check refuses the library's own answer with the words of the student's."""
-        one, other = self.failure, self.refused
-        return one is not None and other is not None and _words(one) == _words(other)
-
-
-def _words(failure: CheckFailed) -> tuple[object, ...]:
-    return failure.what, failure.got, failure.expected, failure.lost
 
 
 def sources(notebook: dict[str, Any], exercise: str) -> list[str]:
@@ -159,7 +148,6 @@ def _place(made: Replay, failure: CheckFailed, item: Check, log: Sequence[Exchan
         place, made.reply = probed
         made.history, made.question, made.right = list(questions), questions[place], wanted[place]
         return
-    _name_parts(log, questions)
     made.history = [one.question for one in log]
     target = reference(item)
     right = list(replies(LocalAnswer(target), made.history)) if target is not None else []
@@ -176,16 +164,6 @@ def _place(made: Replay, failure: CheckFailed, item: Check, log: Sequence[Exchan
             made.others.append((one.question, one.reply, other))
     if found is not None:
         made.question, made.reply = found.question, found.reply
-
-
-def _name_parts(log: Sequence[Exchange], questions: Sequence[Question]) -> None:
-    """Say of what was asked behind the failure, by no check any more, to which part it belongs."""
-    for one, known in zip(log, questions, strict=False):
-        own = one.question
-        there = (own.handle, own.request) == (known.handle, known.request)
-        if there and same(own.details, known.details):
-            besides = known.is_care or bool(known.probe)
-            one.question = replace(own, stage=known.stage, is_care=besides)
 
 
 def _plain_line(item: Check, answer: AnyAnswer, failure: CheckFailed, seed: int) -> Line | None:

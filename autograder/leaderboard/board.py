@@ -16,7 +16,6 @@ from autograder import CourseError
 from autograder.grading.classroom.folders import Course
 from autograder.leaderboard import decoders, hardware, numbers, searches, vision
 from autograder.leaderboard.entries import Refused, find
-from autograder.temporary import sweep_aside
 
 # Each says what its settings may be and are (KINDS, USUAL), and in words what is ranked, how much
 # may be spent, and in what a score and a size are given (MEASURE, BUDGET, UNIT, SIZE). ``refuse``
@@ -128,5 +127,4 @@ class Board:
 
     def _save(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        sweep_aside(self.folder)
         write_aside(self._file, json.dumps(self._kept, indent=1).encode())

@@ -8,12 +8,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import pytest
 
-from attention.provided.files import write_aside
-from autograder.temporary import Temporary, sweep, sweep_aside
+from autograder.temporary import Temporary, sweep
 from tests.waiting import LONG
 
 DIES = """
@@ -126,65 +124,3 @@ def test_where_nothing_can_be_locked_no_folder_is_left(folder, monkeypatch, numb
     with pytest.raises(OSError, match=re.escape(os.strerror(number))):
         Temporary()
     assert not list(folder.iterdir())
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from unittest import mock
-from attention.provided import files
-with mock.patch.object(files.os, "replace", lambda *_: os.kill(os.getpid(), signal.SIGKILL)):
-    files.write_aside(Path(sys.argv[1]), b"half")
-"""
-
-
-@pytest.fixture
-def left(tmp_path):
-    """What a process left that was killed while it wrote a file aside."""
-    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "reasons.json")])
-    (found,) = tmp_path.iterdir()
-    return found
-
-
-def age(path, hours):
-    then = time.time() - hours * 3600
-    os.utime(path, (then, then), follow_symlinks=False)
-
-
-def test_what_was_written_aside_by_a_killed_process_goes_after_a_day(left):
-    sweep_aside(left.parent)
-    assert left.exists()  # its process might live
-    age(left, 25)
-    write_aside(left.parent / "reasons.json", b"whole")
-    sweep_aside(left.parent)
-    assert [path.name for path in left.parent.iterdir()] == ["reasons.json"]
-
-
-def test_nothing_else_is_swept(left, monkeypatch):
-    names = [
-        "tmpabcdefgh.txt",
-        "tmpABCDEFGH.tmp",
-        "tmp.tmp",
-        "mytmpabcdefgh.tmp",
-        "tmpabcdefghi.tmp",
-    ]
-    others = [left.with_name(name) for name in names]
-    for path in others:
-        path.write_text("")
-    others += [left.with_name("tmpabcdefg1.tmp"), left.with_name("tmpabcdefg2.tmp")]
-    others[-2].symlink_to(left)
-    others[-1].mkdir()
-    for path in (left, *others):
-        age(path, 1000)
-    own = os.geteuid()
-    with monkeypatch.context() as patch:
-        patch.setattr("os.geteuid", lambda: own + 1)
-        sweep_aside(left.parent)
-    assert left.exists()
-    age(left, -1000)  # the clock was set back
-    sweep_aside(left.parent)
-    assert left.exists()
-    sweep_aside(left.parent / "not" / "there")
-    age(left, 1000)
-    sweep_aside(left.parent)
-    assert sorted(left.parent.iterdir()) == sorted(others)

@@ -13,14 +13,12 @@ from typing import Any
 
 from autograder.checking.asking.questions import SEEDED, Exchange, Question, Replied, agree
 from autograder.checking.asking.right_answer import asked
-from autograder.checking.asking.right_form import UNSAID, mended
-from autograder.checking.diagnosis import equivalent_forms
 from autograder.checking.diagnosis.common_cause import relation, where
 from autograder.checking.diagnosis.error_meanings import meaning
-from autograder.checking.diagnosis.relations_of_shapes import of_sizes
+from autograder.checking.diagnosis.forms import UNSAID, mended, same_numbers
+from autograder.checking.diagnosis.relations import of_sizes
 from autograder.checking.diagnosis.stored_replies import (
     Comparison,
-    leading_to,
     little_memory,
     mistakes_of,
     of_answer,
@@ -62,15 +60,6 @@ def diagnose(
     return " ".join(part for part in (likely, where(calls) if loaded else "") if part)
 
 
-def is_stored(item: registry.Check, given: Sequence[Replied], seed: int) -> bool:
-    """Whether an answer replies throughout as a stored mistake does, in its form as well."""
-    questions, wanted = asked(item, seed)
-    telling = _telling(list(zip(questions, given, wanted, strict=True)))
-    comparison = Comparison(item, seed, care=len(telling) == len(questions))
-    chance = _by_chance(telling)
-    return bool(_mistakes(comparison, telling, _agrees, range(len(telling)), chance))
-
-
 def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> str:
     """What is wrong with the numbers of an answer whose results have another form besides."""
     filled, open_ = (
@@ -79,7 +68,7 @@ def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> 
     )
     calls = [one for one in filled if one[0].request == "call" and not one[0].probe]
     same_form = all(one[1] is other[1] for one, other in zip(filled, everything, strict=True))
-    if same_form or all(equivalent_forms.replied(got, right, right) for _, got, right in calls):
+    if same_form or all(same_numbers(got, right, right) for _, got, right in calls):
         return ""
     telling = _telling(open_)
     chance = _by_chance(telling)
@@ -87,7 +76,7 @@ def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> 
         return ""
     free = chance | {n for n, (one, *_) in enumerate(telling) if _of_another_form(one)}
     results = [n for n, (one, *_) in enumerate(telling) if one.request == "call"]
-    found = _mistakes(comparison, telling, equivalent_forms.replied, results, free)
+    found = _mistakes(comparison, telling, same_numbers, results, free)
     hints = {known.hint or "" for known in found}
     if hints:
         return hints.pop() if len(hints) == 1 else ""
@@ -124,7 +113,7 @@ def _hints(comparison: Comparison, telling: Sequence[Exchange]) -> set[str]:
         or _mistakes(comparison, telling, _agrees_or_refuses, everywhere, chance)
         # None for an answer whose results are right, but for their form, their gradients or their
         # device: a mistake with another form may share that fault, and be known for its form.
-        or _mistakes(comparison, telling, equivalent_forms.replied, results, shaped)
+        or _mistakes(comparison, telling, same_numbers, results, shaped)
     )
     hints = {known.hint or "" for known in found}
     if len(hints) < 2:
@@ -158,24 +147,20 @@ def _mistakes(
 ) -> list[registry.Answer]:
     """The stored mistakes whose replies are all ``alike`` those of the answer, but at ``free``.
 
-    Each is first asked what leads to the answer's first wrong reply, at one of ``places``: most
-    fall out here, and are asked nothing else.
+    There are none where nothing is wrong at ``places``.
     """
 
     def is_right(place: int) -> bool:
         _, got, right = exchanges[place]
         return alike(got, right, right)
 
-    first = next((n for n in places if n not in free and not is_right(n)), None)
-    if first is None:
+    if all(place in free or is_right(place) for place in places):
         return []
-    leading = leading_to(first, [question for question, _, _ in exchanges])
     everywhere = range(len(exchanges))
     return [
         one
         for one in mistakes_of(comparison)
-        if _fits(of_answer(one, comparison, first), exchanges, leading, alike, free)
-        and _fits(of_answer(one, comparison), exchanges, everywhere, alike, free)
+        if _fits(of_answer(one, comparison), exchanges, everywhere, alike, free)
     ]
 
 
@@ -254,13 +239,13 @@ def _slip(comparison: Comparison, exchanges: list[Exchange], free: Collection[in
     """The mutant of the right answer that gives the same replies throughout."""
     if all(isinstance(right.value, bool) for _, _, right in exchanges if right.kind == "value"):
         return ""  # yes and no say too little to tell one mutant from another fault
-    if all(equivalent_forms.replied(got, right, right) for _, got, right in exchanges):
+    if all(same_numbers(got, right, right) for _, got, right in exchanges):
         return ""  # its form alone is at fault, and mutants that change no number have it, too
     end = time.process_time() + SECONDS
     with little_memory():
         for mutant, replies in of_mutants(comparison):
             if time.process_time() > end:
                 return ""
-            if _fits(replies, exchanges, range(len(exchanges)), equivalent_forms.replied, free):
+            if _fits(replies, exchanges, range(len(exchanges)), same_numbers, free):
                 return f"Your results are those of a right answer {mutant.words}."
     return ""

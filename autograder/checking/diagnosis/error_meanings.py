@@ -59,13 +59,6 @@ def _sizes(sizes: str, count: str) -> str:
     return f"These sizes make {asked_for} numbers, and the tensor has {count}."
 
 
-def _letters(letters: str, axes: str) -> str:
-    return (
-        f"`einsum` names every axis with a letter, and here {letters} of them stand for a tensor "
-        f"with {axes} axes."
-    )
-
-
 def _unpacked(names: str, values: str) -> str:
     return (
         f"There are {names} names before the `=`, and {values} values come. A tensor is cut along "
@@ -174,11 +167,6 @@ MEANINGS: tuple[tuple[str, str | Callable[..., str]], ...] = (
     (r"must be Tensor, not (list|tuple)", TENSORS),
     (r"not enough values to unpack \(expected (\d+), got (\d+)\)", _unpacked),
     (
-        r"number of subscripts in the equation \((\d+)\) does not match the number of dimensions "
-        r"\((\d+)\)",
-        _letters,
-    ),
-    (
         r"Expected target size",
         "`cross_entropy` looks for the classes on axis 1: (B, vocab_size, T) goes with targets "
         "(B, T).",
@@ -188,16 +176,10 @@ MEANINGS: tuple[tuple[str, str | Callable[..., str]], ...] = (
         r"((?:c10::)?\w+(?: int)?)",
         _dtypes,
     ),
-    (r"query\.dtype: (\w+) key\.dtype: (\w+) and", _dtypes),
-    (r"destination dtypes match, got (\w+) for the destination and (\w+) for", _dtypes),
     (r"expected scalar type (\w+) but found (\w+)", _precisions),
     (
         r"mixed dtype \(CPU\)",
         f"What goes into a layer has another dtype than the layer's weights. {UNTOLD}",
-    ),
-    (
-        r"Expected self\.dtype to be equal to src\.dtype",
-        f"Numbers of one dtype are to be put into a tensor of another. {UNTOLD}",
     ),
     (
         r"argument #1 'indices' to have one of .* Long, Int",
@@ -209,7 +191,6 @@ MEANINGS: tuple[tuple[str, str | Callable[..., str]], ...] = (
         "A place is asked for that is not there: places count from 0, so that the last of n is "
         "n − 1. An `nn.Embedding` has a place for each of its rows.",
     ),
-    ("selected index k out of range", "`topk` is asked for more than stand along its axis."),
     (
         "only supports boolean masks",
         "A mask is made of True and False, as a comparison gives them.",

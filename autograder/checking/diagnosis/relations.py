@@ -1,19 +1,18 @@
 """How a wrong reply relates to the right one: sentences that are true by construction.
 
-Each relation is a function of (got, expected, question) that returns a sentence or ''; but for
-``_input``, it takes tensors of one shape. It is said only if the numbers show it, so it holds
-whatever the reason for it may be.
+Each relation is a function of two tensors of one shape and the question, (got, expected, question),
+that returns a sentence or ''. It is said only if the numbers show it, so it holds whatever the
+reason for it may be.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from autograder.checking.asking.questions import Question
-from autograder.checking.diagnosis.error_positions import in_some_places
 from autograder.checking.diagnosis.relations_of_items import of_list_for_tensor, of_lists, of_tuples
-from autograder.checking.diagnosis.relations_of_shapes import of_shapes
 from autograder.checking.toolbox.same_tensors import (
     ENOUGH,
     all_equal,
@@ -23,7 +22,7 @@ from autograder.checking.toolbox.same_tensors import (
     pairs_of,
     rounding,
     same,
-    sums_to_one,
+    same_places,
     tensors_of,
     unpacked,
 )
@@ -47,8 +46,9 @@ def between(got: Any, expected: Any, question: Question) -> str:
         return ""
     if got.is_complex() or expected.is_complex():
         return ""
-    relations = OF_ONE_SHAPE if got.shape == expected.shape else (of_shapes, _input)
-    return next((said for one in relations if (said := one(got, expected, question))), "")
+    if got.shape != expected.shape:
+        return _of_shapes(got, expected)
+    return next((said for one in OF_ONE_SHAPE if (said := one(got, expected, question))), "")
 
 
 def _plain_number(got: Any, expected: Any) -> str:
@@ -91,16 +91,6 @@ def _not_a_number(got: torch.Tensor, expected: torch.Tensor, question: Question)
     return f"{count} of {bad.numel()} numbers {are} {kind} where {belong}; the rest is right."
 
 
-def _input(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if constant(expected) or question.request != "call":
-        return ""
-    for position, argument in enumerate(question.details[0], start=1):
-        alike = isinstance(argument, torch.Tensor) and argument.shape == got.shape
-        if alike and not constant(argument) and same(got, argument):
-            return f"The result equals argument {position}, as it came in."
-    return ""
-
-
 def _factor(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if not comparable(got, expected):
         return ""
@@ -113,8 +103,6 @@ def _factor(got: torch.Tensor, expected: torch.Tensor, question: Question) -> st
         return ""
     if factor == 0:
         return "Every number is 0."
-    if abs(factor + 1) < 1e-5:
-        return "The sign is the other way around: every number is the expected one times -1."
     return f"Every number is {factor:.6g} times the expected one{_named_factor(factor, question)}."
 
 
@@ -139,41 +127,19 @@ def _named_factor(factor: float, question: Question) -> str:
     return f" ({where}{size} is a size of the arguments)"
 
 
-def _offset(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if not comparable(got, expected):
-        return ""
-    differences = (got.double() - expected.double()).flatten()
-    rtol, _ = rounding(got.dtype, expected.dtype)
-    largest = max(x.double().abs().max().item() for x in (got, expected))
-    room = max(1e-3 * rtol, 1e-13) * largest
-    step = differences.median().item()
-    if abs(step) <= 100 * room or not all_equal(differences, room):
-        return ""
-    return f"Every number is {abs(step):.6g} too {'large' if step > 0 else 'small'}."
-
-
 def _function(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if not comparable(got, expected):
         return ""
     wide = expected.double()
     functions = {
         "the square of": wide.square(),
-        "the square root of": wide.sqrt(),
         "exp of": wide.exp(),
         "the logarithm of": wide.log(),
-        "1 divided by": 1 / wide,
-        "1 minus": 1 - wide,
-        "the absolute value of": wide.abs(),
     }
     for words, value in functions.items():
         if torch.isfinite(value).all() and same(got, value.to(expected.dtype)):
             return f"Every number is {words} the expected one."
     return ""
-
-
-def _negated(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    truths = got.dtype == expected.dtype == torch.bool and got.numel() >= ENOUGH
-    return "True and False are exchanged." if truths and torch.equal(got, ~expected) else ""
 
 
 def _order(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
@@ -184,8 +150,6 @@ def _order(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str
             return f"The result is transposed: its axes {pair[0]} and {pair[1]} are exchanged."
     for axis in range(got.dim()):
         if got.shape[axis] > 1:
-            if same(got.flip(axis), expected):
-                return f"Along axis {axis} the numbers run backwards."
             said = _shifted(got, expected, axis)
             if said:
                 return said
@@ -200,8 +164,6 @@ def _shifted(got: torch.Tensor, expected: torch.Tensor, axis: int) -> str:
     if size < 3 or not _tells_a_shift(expected, axis):
         return ""
     for step, words in ((1, "one place too late"), (-1, "one place too early")):
-        if same(got.roll(-step, axis), expected):
-            return f"Along axis {axis} everything stands {words}, in a circle."
         start, stop = (1, 0) if step > 0 else (0, 1)
         moved = got.narrow(axis, start, size - 1), expected.narrow(axis, stop, size - 1)
         if not constant(moved[1]) and same(*moved):
@@ -216,28 +178,71 @@ def _tells_a_shift(expected: torch.Tensor, axis: int) -> bool:
     return int(expected.int().diff(dim=axis).abs().sum()) >= CHANGES
 
 
-def _normalised(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    """Weights that sum to 1 along another axis than they should."""
-    if not got.is_floating_point() or got.dim() < 2 or not torch.isfinite(got).all():
+def _in_some_places(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
+    """Which places hold all that is wrong."""
+    if got.numel() < 2 * ENOUGH:
         return ""
-    ones = [
-        {axis for axis in range(x.dim()) if x.shape[axis] > 1 and sums_to_one(x, axis)}
-        for x in (got, expected)
-    ]
-    if len(ones[0]) == len(ones[1]) == 1 and ones[0] != ones[1]:
-        return f"The numbers sum to 1 along axis {min(ones[0])} instead of axis {min(ones[1])}."
+    wrong = ~same_places(got, expected)
+    if not wrong.any() or wrong.all():
+        return ""
+    for words, places in _named_places(wrong.shape):
+        if torch.equal(wrong, ~places):
+            return f"Values are right only {words}."
+        if not (wrong & ~places).any() and wrong.sum() >= 0.5 * places.sum():
+            return f"Values are wrong only {words}."
     return ""
+
+
+def _named_places(shape: torch.Size) -> Iterator[tuple[str, torch.Tensor]]:
+    for axis, size in enumerate(shape):
+        if size > 1:
+            for name, index in (("first", 0), ("last", size - 1)):
+                places = torch.zeros(shape, dtype=torch.bool)
+                places.select(axis, index).fill_(True)
+                yield f"at the {name} index of axis {axis}", places
 
 
 OF_ONE_SHAPE = (
     _dtype,
-    _negated,
     _not_a_number,
-    _input,
     _factor,
     _order,
-    _normalised,
-    _offset,
     _function,
-    in_some_places,
+    _in_some_places,
 )
+
+
+def _of_shapes(got: torch.Tensor, expected: torch.Tensor) -> str:
+    """Of two tensors of other shapes whether they hold the same numbers."""
+    if got.numel() != expected.numel():
+        return ""
+    if same(got.reshape(expected.shape), expected):
+        return "The numbers and their order are right; only the shape differs."
+    for pair in pairs_of(got.dim()):
+        swapped = got.transpose(*pair)
+        if swapped.shape == expected.shape and same(swapped, expected):
+            return f"The result is right once its axes {pair[0]} and {pair[1]} are exchanged."
+    return ""
+
+
+def of_sizes(result: object, right: object) -> str:
+    """What the sizes of two tensors show, whatever their numbers: a sentence, or ''."""
+    if not isinstance(result, torch.Tensor) or not isinstance(right, torch.Tensor):
+        return ""
+    got, expected = list(result.shape), list(right.shape)
+    if got == expected:
+        return ""
+    if sorted(got) == sorted(expected):
+        return "The shape is the right one with its axes in another order."
+    if math.prod(got) == math.prod(expected) and _merged(got, expected):
+        return "Neighbouring axes of the right shape are merged into one."
+    return ""
+
+
+def _merged(got: list[int], expected: list[int]) -> bool:
+    """Whether ``got`` is ``expected`` with one run of neighbours multiplied."""
+    run = len(expected) - len(got) + 1
+    return run > 1 and any(
+        expected[:n] + [math.prod(expected[n : n + run])] + expected[n + run :] == got
+        for n in range(len(got))
+    )

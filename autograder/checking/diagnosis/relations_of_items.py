@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from autograder.checking.asking.right_form import in_form
+from autograder.checking.diagnosis.forms import in_form
 from autograder.checking.toolbox.describe_values import identical
 from autograder.checking.toolbox.same_tensors import same, unpacked
 from autograder.checking.toolbox.student_answer import ORDINALS
@@ -16,12 +16,10 @@ ALONE = "It should be returned alone"
 
 def of_lists(got: Any, expected: Any) -> str:
     """One relation between two lists, as a sentence, or ''."""
-    if not expected or identical(got, expected):
+    if not got or not expected or identical(got, expected):
         return ""
-    if not got:
-        return "The list is empty."
     if len(got) == len(expected):
-        return _reordered(got, expected) or _moved(got, expected)
+        return _reordered(got, expected)
     return _longer(got, expected)
 
 
@@ -37,29 +35,16 @@ def _reordered(got: Any, expected: Any) -> str:
     return "The items are right, but in another order."
 
 
-def _moved(got: Any, expected: Any) -> str:
-    """Numbers that are all too large, or too small, by the same."""
-    if len(got) < 2 or any(type(item) not in (int, float) for item in [*got, *expected]):
-        return ""
-    steps = {one - other for one, other in zip(got, expected, strict=True)}
-    if len(steps) != 1:
-        return ""
-    (step,) = steps
-    return f"Every item is {abs(step)} too {'large' if step > 0 else 'small'}."
-
-
 def _longer(got: Any, expected: Any) -> str:
-    """Items that are missing at one end, or too many there."""
+    """Items that are missing at the end, or too many there."""
     short, long = sorted((got, expected), key=len)
+    if not identical(long[: len(short)], short):
+        return ""
     count = len(long) - len(short)
-    for place, part in (("At the end", long[: len(short)]), ("At the beginning", long[count:])):
-        if identical(part, short):
-            items = f"{'one item' if count == 1 else f'{count} items'}"
-            verb = "is" if count == 1 else "are"
-            if short is got:
-                return f"{place} {items} {verb} missing; all else is right."
-            return f"{place} there {verb} {items} too many; all else is right."
-    return ""
+    items, verb = ("one item", "is") if count == 1 else (f"{count} items", "are")
+    if short is got:
+        return f"At the end {items} {verb} missing; all else is right."
+    return f"At the end there {verb} {items} too many; all else is right."
 
 
 def of_list_for_tensor(got: Any, expected: torch.Tensor) -> str:
@@ -95,9 +80,6 @@ def of_tuples(got: Any, expected: Any, between: Callable[[Any, Any], str]) -> st
         return ""
     pair = got[wrong[0]], expected[wrong[0]]
     only = f"Of the result's items only the {ORDINALS[wrong[0]]} is wrong: "
-    if isinstance(pair[0], tuple) and not isinstance(pair[1], tuple):
-        inner = _which_is_right(*pair)
-        return inner and f"{only}it is a tuple, of which the {inner} item alone belongs there."
     said = between(*pair)
     if said and not said.startswith(("True", "NaN")):
         said = said[0].lower() + said[1:]

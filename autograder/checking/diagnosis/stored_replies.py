@@ -49,22 +49,12 @@ class Comparison:
 
 
 @functools.lru_cache(maxsize=KEPT * 250)
-def of_answer(one: Answer, comparison: Comparison, place: int | None = None) -> Lazy[Replied]:
-    """What a stored answer replies; with ``place``, to what leads to that question, and to it."""
+def of_answer(one: Answer, comparison: Comparison) -> Lazy[Replied]:
+    """What a stored answer replies."""
     questions = comparison.questions()
-    if place is not None:
-        questions = [questions[number] for number in leading_to(place, questions)]
     if one.target is recordings.unseen:
         return Lazy(_recorded(one, comparison, questions))
     return _replies(one.target, questions)
-
-
-def leading_to(place: int, questions: Sequence[Question]) -> list[int]:
-    """The numbers of what an object is asked up to one question; of a function, of that alone."""
-    handle = questions[place].handle
-    if not handle:
-        return [place]
-    return [n for n, one in enumerate(questions[: place + 1]) if handle in (one.handle, one.built)]
 
 
 @functools.lru_cache(maxsize=KEPT)

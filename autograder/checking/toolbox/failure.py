@@ -16,8 +16,7 @@ LIKELY_WIDTH = WIDTH - 12  # with its label
 class CheckFailed(AssertionError):
     """A failed expectation; str() is the message that the student reads.
 
-    ``about`` is the result whose form it is about; ``also`` says of numbers that are wrong in
-    another form what is wrong with the form.
+    ``about`` is the result whose form it is about.
     ``exercise``, ``likely``, ``seed``, ``cost`` and ``costs`` are filled in by the runner. ``cost``
     is what it takes, from 0 to 1 of the exercise's points: 1 where the answer is wrong, the share
     of the stages that fail, or the care share where it is right but for something that good code
@@ -32,7 +31,6 @@ class CheckFailed(AssertionError):
     def __init__(self, what: str, got: str = "", expected: str = "") -> None:
         super().__init__(what)
         self.about: object = None
-        self.also = ""
         self.what, self.got, self.expected = what, got, expected
         self.exercise, self.likely = "", ""
         self.seed: int | None = None
@@ -54,7 +52,6 @@ class CheckFailed(AssertionError):
         parts = {
             "got": self.got,
             "expected": self.expected,
-            "also": textwrap.fill(self.also, LIKELY_WIDTH),
             "likely": textwrap.fill(self.likely, LIKELY_WIDTH),
             "seed": "" if self.seed is None else str(self.seed),
             "costs": self._costs(),

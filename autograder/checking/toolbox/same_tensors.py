@@ -64,12 +64,6 @@ def comparable(got: torch.Tensor, expected: torch.Tensor) -> bool:
     return numbers and bool(finite) and got.numel() >= ENOUGH and not constant(expected)
 
 
-def sums_to_one(x: torch.Tensor, axis: int) -> bool:
-    """Whether all numbers along an axis sum to 1."""
-    sums = x.double().sum(axis)
-    return bool(torch.allclose(sums, torch.ones_like(sums), rtol=1e-5, atol=1e-6))
-
-
 def tensors_of(question: Any) -> list[torch.Tensor]:
     """The tensors among the arguments of a call, or of a question about its gradients."""
     args, kwargs = question.details[:2]

@@ -18,7 +18,7 @@ from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, Counted
 from autograder.grading.feedback import exporter as page_exporter
 from autograder.grading.notebook import nbgrader_files
-from autograder.temporary import FULL, sweep_aside
+from autograder.temporary import FULL
 
 LOG = logging.getLogger("autograder.feedback")
 LOG.addHandler(logging.NullHandler())  # nbgrader logs names; what fails is said in words
@@ -134,7 +134,6 @@ def _make(course: Course, exporter: Any, one: Handed) -> None:
     html, _ = exporter.from_filename(str(notebook), resources)
     beside = [(notebook.parent / name).read_bytes() for name in nbgrader_files.NAMES]
     page.parent.mkdir(parents=True, exist_ok=True)
-    sweep_aside(page.parent)
     for name, content in zip(nbgrader_files.NAMES, beside, strict=True):
         write_aside(page.parent / name, content)
     write_aside(page, html.encode())

@@ -19,7 +19,7 @@ from autograder.grading.running.previewed import Previewed
 from autograder.grading.running.result_dependencies import PARTS, Dependencies
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 from autograder.settings import care_share
-from autograder.temporary import FULL, place, sweep_aside
+from autograder.temporary import FULL, place
 
 NOBODYS = FULL | {errno.EROFS, errno.EIO}  # a disk's, not a folder's
 
@@ -72,7 +72,6 @@ class Batch:
 
     def _sort(self, one: Handed) -> None:
         """Whether a submission is done or waits, and why."""
-        sweep_aside(self._home.autograded(one).parent)
         kept = self._course.kept(one)
         if kept is None:
             self.waiting[one] = {}

@@ -12,7 +12,6 @@ from autograder.grading.classroom.folders import PREVIEW, Course, Handed
 from autograder.grading.execution.task import Graded
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Result
-from autograder.temporary import sweep_aside
 
 
 class Previewed:
@@ -26,7 +25,6 @@ class Previewed:
     def start(self) -> None:
         """Make the folder; what an earlier preview has told is not said any more."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        sweep_aside(self._folder)
         self._forget_gradebook()
         self._points.unlink(missing_ok=True)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from attention.provided.files import write_aside
 from autograder.grading.classroom.folders import Course
-from autograder.temporary import sweep_aside
 
 MARKER = "regrading.json"
 
@@ -46,5 +45,4 @@ class Regrading:
 
     def _write(self, begun: dict[str, str]) -> None:
         self._path.parent.mkdir(exist_ok=True)
-        sweep_aside(self._path.parent)
         write_aside(self._path, (json.dumps(begun, indent=1) + "\n").encode())

@@ -47,8 +47,8 @@ BAD_RESULTS = {
     "shape": (lambda x: half(x).T, "the shape is wrong.", "shape (3, 1)"),
     "empty": (lambda x: half(x)[:0], "the shape is wrong.", "shape (0, 3)"),
     "0-d": (lambda x: half(x).sum(), "the shape is wrong.", "shape ()"),
-    "int": (lambda x: half(x).long(), "half of [2, 4, 7] is wrong.", "[0, 2] = 3"),
-    "bool": (lambda x: half(x).bool(), "half of [2, 4, 7] is wrong.", "[0, 2] = 1"),
+    "int": (lambda x: half(x).long(), "the dtype is wrong.", "torch.int64"),
+    "bool": (lambda x: half(x).bool(), "the dtype is wrong.", "torch.bool"),
     "complex64": (lambda x: half(x).to(torch.complex64), "the dtype is wrong.", "torch.complex64"),
     "nan": (lambda x: half(x) * torch.nan, "the halves are not finite.", "[0, 0] = nan"),
     "one nan": (
@@ -84,7 +84,7 @@ LIKELY = {
     "one nan": "1 of 3 numbers is NaN where a finite one belongs; the rest is right. Of the calls "
     "tried, it is wrong only where an axis has size 1.",
     "wrong": "Every number is 0.666667 times the expected one.",
-    "parameters": "The result equals argument 1, as it came in.",
+    "parameters": "Every number is 2 times the expected one.",
 }
 # What an error means, by its words.
 MEANS = {
@@ -112,11 +112,6 @@ def likely(failure):
     return said
 
 
-def also(failure):
-    """The lines on the form of a result whose numbers are wrong, too."""
-    return textwrap.wrap(failure.also, LIKELY_WIDTH)
-
-
 @pytest.mark.parametrize("kind", BAD_RESULTS)
 def test_bad_results_end_in_one_clear_sentence(judge, kind):
     answer, sentence, got = BAD_RESULTS[kind]
@@ -130,7 +125,7 @@ def test_bad_results_end_in_one_clear_sentence(judge, kind):
     assert said[-1] == "  seed      7"
     assert not any(line.startswith("  likely") for line in said[:3])
     failure = judge(answer)
-    assert len(said) - len(likely(failure)) - len(also(failure)) == 4
+    assert len(said) - len(likely(failure)) == 4
     assert " ".join(likely(failure)) == LIKELY.get(kind, "")
     assert max(map(len, said)) < 160
 
@@ -153,7 +148,7 @@ def test_bad_results_fail_where_nothing_was_foreseen(judge, kind):
 def test_any_plain_result_ends_in_a_failure(value):
     for item in (HALF, SHAPE):
         failure = run_check(item, LocalAnswer(lambda *_: value), 7)
-        told = () if failure is None else (*likely(failure), *also(failure))
+        told = () if failure is None else likely(failure)
     assert failure is None or 1 <= len(lines(failure)) - len(told) <= 5
     assert run_check(HALF, LocalAnswer(lambda *_: value), 7) is not None
 

@@ -8,12 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder import ROOT, cell_metadata
+from autograder import cell_metadata
 from autograder.checking.asking.questions import Question, Replied
 from autograder.checking.toolbox import expect, registry
 from autograder.checking.toolbox.failure import CheckFailed
-from autograder.checks import kernel_regression
-from autograder.explaining import call, culprit, replay, running, shorter
+from autograder.explaining import call, culprit, replay, running
 from autograder.explaining.literals import written
 from autograder.explaining.noted import Exchange
 from autograder.grading.classroom import sample_class
@@ -156,20 +155,6 @@ def test_the_call_is_that_of_the_line_that_failed():
     assert (found.prints[8:15], found.right[8:11]) == ("22.4264", "20.")
 
 
-def test_the_call_is_that_of_the_line_that_failed_whatever_the_check_makes_of_the_reply():
-    log = [Exchange(Question(0, "call", ([n], {})), Replied("value", n)) for n in range(3)]
-    wanted = [Replied("value", 7.5)] * 3
-    try:
-        kernel_regression._one(torch.zeros(2))
-    except CheckFailed as error:
-        failure = error
-    place = culprit.line(failure)
-    log[1].asked_at = ((str(ROOT / place.path), place.number),)
-    assert culprit.exchange(failure, log, wanted) is log[1]
-    log[1].asked_at = ((str(ROOT / place.path), 1),)
-    assert culprit.exchange(failure, log, wanted) is log[0]
-
-
 def test_a_reply_is_known_again_in_another_shape():
     replies = torch.tensor(1.0), torch.tensor(2.0)
     log = [Exchange(Question(0, "call", ([], {})), Replied("value", one)) for one in replies]
@@ -184,44 +169,6 @@ def test_of_several_calls_that_differ_the_smallest_is_shown():
     log = [Exchange(one, Replied("value", 0.0)) for one in (large, small)]
     wanted = [Replied("value", 1.0)] * 2
     assert culprit.exchange(CheckFailed("of no line"), log, wanted) is log[1]
-
-
-def test_a_call_with_clearly_fewer_numbers_is_shown():
-    answer = "def uniform_average(values):\n    return values.mean(0)[None]"
-    _, made, found = shown("00_getting_started", "uniform_average", answer)
-    assert made.question.details[0][0].shape == (7, 5)
-    assert "The call of the verdict holds 35 numbers" in found.note
-    assert "[[1.0, 0.0], [3.0, 4.0], [5.0, -1.0]]" in found.program  # no matter of care alone
-
-
-def test_numbers_are_rounded_where_the_result_is_as_wrong():
-    answer = "def softmax(scores, dim):\n    return scores"
-    before, _, found = shown("00_getting_started", "softmax", answer)
-    assert "rounded to 2 decimals" in found.note
-    assert "[[0.0, 0.69, 1.61], [1.79, 0.0, 0.0]]" in found.program
-    assert running.by_student(found.program, Here(), before) == found.prints
-
-
-def test_numbers_are_not_rounded_where_the_answer_fails_otherwise_then():
-    answer = """
-        def softmax(scores, dim):
-            return scores if (scores == math.log(5)).any() else torch.softmax(scores, dim)
-    """
-    *_, found = shown("00_getting_started", "softmax", f"import math\n{textwrap.dedent(answer)}")
-    assert "1.6094379124341003" in found.program and "rounded" not in found.note
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_near"),
-    [
-        ("tensor([20.0100])", "tensor([20.])", True),
-        ("tensor([21.0000])", "tensor([20.])", False),
-        ("tensor([nan])", "tensor([20.])", False),
-        ("ValueError: row 3", "ValueError: column 3", False),
-    ],
-)
-def test_results_that_are_near(one, other, is_near):
-    assert shorter.near(one, other) == is_near
 
 
 SHAPES = st.lists(st.integers(0, 3), max_size=3)

@@ -158,10 +158,6 @@ def test_two_hints_for_the_same_replies_give_no_name(known):
             "The shape is the right one with its axes in another order.",
         ),
         (
-            lambda x, scale=1.0: x.sin().unsqueeze(1),
-            "The shape has one axis of size 1 too many.",
-        ),
-        (
             lambda x, scale=1.0: x.sin().flatten(-2),
             "Neighbouring axes of the right shape are merged into one.",
         ),
@@ -219,7 +215,6 @@ ROW, TABLE = torch.ones(4), torch.ones(2, 3)
     [
         ((ROW,), (torch.ones(1),), "an axis has size 1"),
         ((ROW,), (ROW * 99,), "an argument holds large numbers"),
-        ((ROW,), (ROW * torch.inf,), "an argument holds infinite numbers"),
         ((TABLE,), (torch.ones(3, 2).T,), "an argument is not contiguous in memory"),
         ((ROW,), (ROW, 2), "argument 2 is given"),
         ((TABLE,), (torch.ones(3, 4).T,), ""),  # it may be the sizes
@@ -230,15 +225,6 @@ ROW, TABLE = torch.ones(4), torch.ones(2, 3)
 def test_what_separates_wrong_calls_from_right_ones(right, wrong, said):
     expected = f"Of the calls tried, it is wrong only where {said}." if said else ""
     assert where([pair(True, *right), pair(False, *wrong)]) == expected
-
-
-def test_one_of_two_arguments_may_separate_wrong_calls_from_right_ones():
-    plain, scaled = pair(True, TABLE), pair(False, TABLE, scale=2.0)
-    masked, both = pair(False, TABLE, mask=ROW), pair(False, TABLE, mask=ROW, scale=2.0)
-    said = "Of the calls tried, it is wrong only where `mask` or `scale` is given."
-    assert where([plain, scaled, masked, both]) == said
-    assert where([plain, scaled, masked, pair(True, TABLE, mask=ROW)]) == ""
-    assert where([plain, scaled, masked, pair(False, TABLE, bias=ROW)]) == ""
 
 
 def test_a_feature_that_right_calls_have_too_separates_nothing():
@@ -303,28 +289,13 @@ def asks_for_pairs(student, draw):
 def test_what_should_be_returned_alone_is_not_said_of_the_calls_that_ask_for_a_pair(known):
     item = Check("product", "nowhere", asks_for_pairs, reference=product)
     said = run_check(item, LocalAnswer(lambda x, **_: product(x, True)), 7).likely
-    assert said == (
-        "The first item of the result is right. It should be returned alone unless "
-        "return_weights=True."
-    )
+    assert "alone" not in said
     never = Check(
         "product", "nowhere", lambda student, draw: expect.tensor(student(draw.normal(3)))
     )
     never = dataclasses.replace(never, reference=product)
     said = run_check(never, LocalAnswer(lambda x: product(x, True)), 7).likely
     assert said == "The first item of the result is right. It should be returned alone."
-
-
-def test_a_pair_within_a_pair_is_said_to_be_one(known):
-    def nests(x, return_weights=False, loud=False):
-        found = product(x, True)
-        return (found, found[1]) if return_weights else found[0]
-
-    item = Check("product", "nowhere", asks_for_pairs, reference=product)
-    assert run_check(item, LocalAnswer(nests), 7).likely.startswith(
-        "Of the result's items only the first is wrong: it is a tuple, of which the first item "
-        "alone belongs there."
-    )
 
 
 def test_weights_drawn_at_random_hide_no_mistake(known):

@@ -32,7 +32,6 @@ RAISING = {
     "list": (lambda: [ROWS, ROWS].mean(), "torch.stack makes"),
     "list as tensor": (lambda: functional.relu([1.0]), "torch.stack makes"),
     "unpacked": (lambda: [0 for a, b, c in [ROWS]], "3 names before the `=`, and 2 values"),
-    "letters": (lambda: torch.einsum("i,i->i", ROWS, ROWS), "1 of them stand for a tensor with 2"),
     "classes": (lambda: functional.cross_entropy(X, torch.ones(2, 3).long()), "on axis 1"),
     "mask of numbers": (lambda: ROWS.masked_fill(ROWS, 0.0), "True and False"),
     "precisions in a product": (lambda: ROWS @ DOUBLE.T, "float32 meets one of float64"),
@@ -45,23 +44,10 @@ RAISING = {
     "precisions in a linear layer": (lambda: nn.Linear(3, 2)(DOUBLE), "`dtype=x.dtype`"),
     "precisions in a norm": (lambda: nn.LayerNorm(3)(DOUBLE), "than the layer's weights"),
     "a norm of float64": (lambda: nn.LayerNorm(3).double()(ROWS), "than the layer's weights"),
-    "precisions put by places": (
-        lambda: ROWS.clone().index_put_((torch.tensor([0, 1]),), DOUBLE),
-        "float32 meets one of float64",
-    ),
-    "precisions scattered": (
-        lambda: ROWS.scatter(1, torch.zeros(2, 3).long(), DOUBLE),
-        "put into a tensor of another",
-    ),
-    "precisions of queries and keys": (
-        lambda: functional.scaled_dot_product_attention(X, X.double(), X.double()),
-        "float32 meets one of float64",
-    ),
     "whole numbers in a product": (lambda: ROWS.long() @ DOUBLE.T, "int64 meets one of float64"),
     "truths in a product": (lambda: (ROWS > 0) @ DOUBLE.T, "bool meets one of float64"),
     "rows by floats": (lambda: nn.Embedding(3, 2)(ROWS), "by whole numbers"),
     "rows that are not there": (lambda: nn.Embedding(3, 2)(torch.tensor(3)), "count from 0"),
-    "too many of topk": (lambda: ROWS.topk(4), "more than stand along its axis"),
     "None": (lambda: ROWS + None, "is None"),
 }
 

@@ -1,8 +1,8 @@
-"""Replies in the form of the right ones: what is wrong with numbers that come in another form.
+"""Replies whose numbers come in another form than the right ones: put into it, and compared.
 
 A column for a row, a list of tensors, a second result that was forgotten: a check stops there. The
 numbers may be wrong besides, and these say more about what was not understood. So where a form can
-be mended without doubt, the check is run once more on replies that are mended.
+be mended without doubt, a diagnosis looks at replies that are mended.
 """
 
 import dataclasses
@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-from autograder.checking.asking.questions import SEEDED, Question, Replied, Session
+from autograder.checking.asking.questions import Question, Replied
 from autograder.checking.toolbox.same_tensors import same as same_tensors
-from autograder.inside.answer import AnswerRaised, AnyAnswer
-from autograder.inside.messages.values import copied, same
+from autograder.inside.messages.values import same
 
 PLAIN = bool | int | float
 MOST = 64  # items of a list that are put together
@@ -64,7 +63,7 @@ def _tuple(value: Any, right: tuple[Any, ...], missing: Callable[[Any], Any]) ->
     pairs = list(zip(given, right, strict=False))
     made = [in_form(*pair) for pair in pairs]
     if len(given) < len(right) and not all(
-        _alike(*pair) for pair in zip(made, right, strict=False)
+        _of_one_form(*pair) for pair in zip(made, right, strict=False)
     ):
         return value  # which of the results it is, is not clear
     as_it_is = type(value) is tuple and len(given) == len(right)
@@ -73,7 +72,7 @@ def _tuple(value: Any, right: tuple[Any, ...], missing: Callable[[Any], Any]) ->
     return (*made, *map(missing, right[len(given) :]))
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _of_one_form(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return one.shape == other.shape
     return type(one) is type(other)
@@ -124,50 +123,6 @@ def _of_kind(value: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return made
 
 
-class Mended(Session):
-    """A session whose replies come in the form of the right ones.
-
-    Where any was mended, gradients are the right ones, too: those of a list say nothing.
-    """
-
-    def __init__(
-        self, answer: AnyAnswer, questions: Sequence[Question], wanted: Sequence[Replied]
-    ) -> None:
-        super().__init__(answer)
-        self._right = list(zip(questions, wanted, strict=True))
-        self._changed = False
-
-    def ask(self, handle: int, request: str, details: Any) -> Any:
-        """Put a question; what is replied is mended."""
-        place = len(self.questions)
-        right = self._right[place][1] if place < len(self._right) else Replied("absent")
-        try:
-            found = super().ask(handle, request, details)
-        except AnswerRaised:
-            if not self._stands_in(request, right):
-                raise
-            return right
-        mine = self.questions[place]
-        if request not in SEEDED or right.kind != "value" or not self._is_asked(mine):
-            return found
-        if self._stands_in(request, right):
-            return right
-        made = in_form(found.value, right.value)
-        if request == "gradients" or made is found.value:
-            return found
-        self._changed = True
-        self.replies[place] = dataclasses.replace(self.replies[place], value=copied(made))
-        return dataclasses.replace(found, value=made)
-
-    def _stands_in(self, request: str, right: Replied) -> bool:
-        return request == "gradients" and self._changed and right.kind == "value"
-
-    def _is_asked(self, mine: Question) -> bool:
-        """Whether the right answer was asked the same at this place."""
-        question, _ = self._right[len(self.questions) - 1]
-        return question.form == mine.form and same(question.details, mine.details)
-
-
 def mended(
     questions: Sequence[Question],
     given: Sequence[Replied],
@@ -181,3 +136,49 @@ def mended(
             yield got if made is got.value else dataclasses.replace(got, value=made)
         else:
             yield got
+
+
+def same_numbers(one: Replied, other: Replied, right: Replied) -> bool:
+    """Whether two replies hold the same numbers; where a refusal is right, its words are free."""
+    if right.refuses() and one.refuses() and other.refuses() or one.agrees(other):
+        return True
+    values = one.kind == other.kind == "value" and one.modified == other.modified
+    return values and alike(one.value, other.value)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values hold the same numbers, up to the rounding of the less precise of the two.
+
+    A float counts as one in float32, in which it may have been computed.
+
+    >>> alike([1.0, 2.0], torch.tensor([1.0, 2.0])), alike((1, None), [1.0, None]), alike(1.0, 1.01)
+    (True, True, False)
+    """
+    if one is UNSAID or other is UNSAID:
+        return True
+    one, other = _unfolded(one, other), _unfolded(other, one)
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return _equal(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    return same(one, other)
+
+
+def _unfolded(value: Any, beside: Any) -> Any:
+    """A number as a tensor, a tuple as a list, and a tensor as well, if it is beside either."""
+    if isinstance(value, bool | int) and abs(value) < 2**63:
+        return torch.tensor(int(value))
+    if isinstance(value, float):
+        return torch.tensor(value, dtype=torch.float32)
+    listed = isinstance(value, torch.Tensor) and value.ndim and isinstance(beside, list | tuple)
+    return list(value) if listed or isinstance(value, tuple) else value
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.is_complex() or other.is_complex():
+        return same(one, other)
+    if not (one.is_floating_point() and other.is_floating_point()):
+        one, other = one.double(), other.double()  # whole numbers are exact
+    return same_tensors(one, other)

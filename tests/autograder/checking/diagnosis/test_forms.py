@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from autograder.checking.asking.right_form import UNSAID, in_form
+from autograder.checking.diagnosis.forms import UNSAID, in_form
 
 RIGHT = torch.tensor([[1.0], [2.0], [3.0]]).double()
 FLAT = torch.tensor([1.0, 2.0, 3.0]).double()
