@@ -9,6 +9,7 @@ the same sentences.
 import ast
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,9 @@ class Noted:
     stopped: dict[str, str] = field(default_factory=dict)  # what stopped its cell, last time
     accepted: set[str] = field(default_factory=set)  # by its check, as it stands now
     defined: set[str] = field(default_factory=set)  # names that a cell was to define
+    absent: dict[str, str] = field(default_factory=dict)  # variable → the exercise it waits for
+    # name → the names that the cells read which define or set it
+    reads: dict[str, dict[str, None]] = field(default_factory=dict)  # in their order
     ran: set[str] = field(default_factory=set)  # the ids of cells
     cell: Any = None  # the one that runs: IPython's ExecutionInfo
     before: dict[str, Any] = field(default_factory=dict)  # what the names that it defines were
@@ -77,6 +81,9 @@ def _before(shell: Any, info: Any) -> None:
     noted.cell = info
     names = cell_metadata.DEFINED.findall(info.raw_cell)
     noted.before = {name: shell.user_ns.get(name) for name in names}
+    read, made = _read_and_made(info.raw_cell)
+    for name in made:
+        noted.reads.setdefault(name, {}).update(dict.fromkeys(read))
     for name in CALLED.findall(info.raw_cell):
         shell.user_ns.setdefault(name, Missing())
 
@@ -107,15 +114,44 @@ def _show(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: Any = None) 
 
 
 def _waits_for(shell: Any) -> str:
-    """The first open answer that the lesson's cell that runs names, or ''."""
+    """The answer without which the lesson's cell that runs cannot work, or ''."""
     if noted.cell is None or not OURS.fullmatch(noted.cell.cell_id or ""):
         return ""
+    read, made = _read_and_made(noted.cell.raw_cell)
+    found = _needs(shell, read, set())
+    if found:  # and so do all cells that use what this one does not make
+        noted.absent |= dict.fromkeys(made - shell.user_ns.keys(), found)
+    return found
+
+
+def _read_and_made(source: str) -> tuple[list[str], set[str]]:
+    """The names that a cell reads, in their order, and those that it sets or defines."""
     try:
-        nodes = ast.walk(ast.parse(noted.cell.raw_cell))
+        nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:
-        return ""
-    names = [node.id for node in nodes if isinstance(node, ast.Name)]
-    return next((name for name in names if _is_open(shell, name)), "")
+        return [], set()
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    read = dict.fromkeys(node.id for node in names if isinstance(node.ctx, ast.Load))
+    made = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return list(read), made | set(cell_metadata.DEFINED.findall(source))
+
+
+def _needs(shell: Any, names: Iterable[str], seen: set[str]) -> str:
+    """The first open answer among these names and what went into them, or ''.
+
+    seen  names that need not be followed again
+    """
+    for name in names:
+        if name in seen:
+            continue
+        seen.add(name)
+        wanted = name if name in shell.user_ns else noted.absent.get(name, name)
+        if _is_open(shell, wanted):
+            return wanted
+        read = () if registry.is_exercise(name) else noted.reads.get(name, ())
+        if found := _needs(shell, read, seen):
+            return found
+    return ""
 
 
 def _is_open(shell: Any, name: str) -> bool:

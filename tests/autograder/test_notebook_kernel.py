@@ -84,10 +84,26 @@ WAITS = "This cell waits for softmax, which its check has not accepted yet."
 def test_a_demonstration_waits_for_an_answer_in_one_line(run):
     run("def softmax(scores, dim):\n    return scores.missing")
     assert run("mean = softmax(torch.ones(2), 0)\nprint(mean)", DEMO) == WAITS
+    assert run("print(mean * 2)", DEMO) == WAITS
     run(RIGHT)
     run(CHECK)
+    assert "NameError" in run("print(mean * 2)", DEMO)
     run("mean = softmax(torch.ones(2), 0)", DEMO)
     assert "ZeroDivisionError" in run("print(mean * (1 / 0))", DEMO)
+
+
+def test_so_does_one_that_calls_a_function_of_the_lesson_which_calls_the_answer(run):
+    run("def average(scores, values):\n    return softmax(scores, 0) @ values", "given-average")
+    run("def twice(scores):\n    return average(scores, 2 * scores)", "given-twice")
+    assert run("print(twice(torch.ones(2)))", DEMO) == WAITS
+    assert run("class Mine(softmax):\n    pass", "given-mine") == WAITS
+    assert run("Mine()", DEMO) == WAITS
+    run("model = lambda scores: twice(scores)", DEMO)
+    assert run("model = [model]\nmodel[0](torch.ones(2))", DEMO) == WAITS
+    run(RIGHT)
+    run(CHECK)
+    assert run("print(twice(torch.ones(2)))", DEMO) == "tensor(2.)\n"
+    assert "Traceback" in run("twice(1 / 0)", DEMO)
 
 
 def test_a_cell_that_does_not_compile_shows_its_line_and_none_of_ipythons(run):
