@@ -1,5 +1,6 @@
 """Put what came back where the grading looks for it, and lose nothing on the way."""
 
+import functools
 import hashlib
 import itertools
 import json
@@ -21,9 +22,10 @@ from autograder.collecting.search import File, NotOpened, Refused, is_junk, sear
 from autograder.grading.classroom.deadline_extensions import spans
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
-from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.filenames import is_notebook
-from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, place, read_bytes
+from autograder.grading.notebook.lesson_by_content import is_of
+from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, read_bytes
 from autograder.temporary import Temporary
 
 
@@ -79,7 +81,8 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     slugs = course.lessons()
     chosen = lessons.choose(how.names, slugs)
     pattern = filename_clues.pattern(how.pattern)
-    judge = Judge(slugs, chosen, course.contents(), roster, pattern, course.choices)
+    solved = functools.cache(lambda slug: records.read_notebook(course.master(slug)))
+    judge = Judge(slugs, chosen, solved, roster, pattern, course.choices)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
     files = []
     for one in search(source):
@@ -169,7 +172,7 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     folder = path.parent
     if is_linked(folder):
         raise Refused(f"{course.shown(folder)} is a link, which is not followed")
-    there = read_bytes(place(path), MAX_BYTES)
+    there = read_bytes(path, MAX_BYTES)
     before = nbgrader_files.moment(folder)
     if there is not None and hashlib.sha256(there).digest() == one.digest:
         corrected = due and before and one.clues.late not in (None, before > due)
@@ -182,7 +185,8 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
         time = shown_as(course.choices)(before)
         raise Refused(f"a later hand-in, of {time}, is there already")
     old = folder.is_dir() and any(folder.iterdir())
-    if one.damage and there is not None and course.contents().of(one.lesson).is_in(parse(there)):
+    master = records.read_notebook(course.master(one.lesson))
+    if one.damage and there is not None and is_of(parse(there), master):
         raise Refused(f"{one.damage}; what was handed in before stays")
     if not how.dry:
         _write(course, one, path, when)

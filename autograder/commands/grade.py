@@ -30,8 +30,8 @@ DESCRIPTION = (
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
     "reasons into class/autograded/. What is graded is skipped until something changes that the "
     "result depends on; a run that was stopped is taken up by the next. The exit status is 0 if "
-    "every submission has a score and a reason and nothing else lies in class/submitted/: no work "
-    "of another lesson or of nobody on the roster, no empty folder. With --preview, it is 0 if "
+    "every submission has a score and a reason, and no work in class/submitted/ lies in "
+    "a wrong place or is of nobody on the roster. With --preview, it is 0 if "
     "the preview covers every submission."
 )
 
@@ -40,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_shared(parser, "--lesson", "--student", "--section")
     add("--workers", type=int, metavar="N", help="submissions at a time (default: all cores)")
-    add("--fix", action="store_true", help="first move work to where it surely belongs")
     add("--regrade", action="store_true", help="grade again what is graded and unchanged")
     words = "take lessons whose exercises came or went since work was handed in as they are now"
     add("--adopt", action="store_true", help=words)
@@ -57,8 +56,6 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     if options.course and not os.path.isdir(options.course):
         raise CourseError(f"there is no folder {options.course}: --course names it")
-    if options.preview and options.fix:
-        raise CourseError("--fix moves what was handed in, and --preview changes nothing: take one")
     if options.notes and not options.preview:
         raise CourseError("--notes writes down what a preview finds: add --preview")
     warnings.showwarning = _warn
@@ -73,14 +70,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, needed: str) -> int:
-    """Move what is to be moved, grade, and say who is not graded or not known."""
+    """Grade, and say who is not graded or not known."""
     from autograder.commands.support import group_work
     from autograder.grading.classroom.gradebook import Book
-    from autograder.grading.classroom.misplaced import fix, misplaced
+    from autograder.grading.classroom.misplaced import misplaced
 
-    if options.fix:
-        for sentence in fix(course, options.lesson, options.student):
-            print(sentence, flush=True)
     if not options.preview:
         for sentence in group_work.share(course):
             print(sentence, flush=True)

@@ -139,15 +139,6 @@ def test_what_holds_nothing_never_replaces_work(run, roster, came, submitted, em
     assert submitted() == {f"ada/{HOME}": OLD, f"ben/{HOME}": empty}
 
 
-def test_what_a_notebook_holds_decides_and_not_its_name_nor_what_it_says(
-    run, roster, came, submitted
-):
-    claims = notebook(SECOND).replace(SECOND.encode() + b'"}}', FIRST.encode() + b'"}}')
-    assert json.loads(claims)["metadata"]["autograder"]["lesson"] == FIRST
-    run("receive", came({"ada/00_mini.ipynb": claims}))
-    assert submitted() == {f"ada/{SECOND}/{SECOND}.ipynb": claims}
-
-
 def test_functions_that_were_written_anew_count_where_the_name_says_the_lesson(
     run, roster, came, submitted
 ):
@@ -206,12 +197,6 @@ def test_what_lies_beside_work_that_was_taken_does_not_hide_what_was_not(run, ro
     told = [line.removeprefix("not taken: ").partition(":")[0] for line in err.splitlines()]
     assert told.pop() == "beside notebooks that were taken, 9 files"
     assert set(told) == set(lost)
-
-
-def test_a_lost_name_and_lost_metadata(run, roster, came, submitted):
-    content = notebook(SECOND, said=False)  # the names of its cells are left
-    run("receive", came({"ada/homework.ipynb": content}))
-    assert submitted() == {f"ada/{SECOND}/{SECOND}.ipynb": content}
 
 
 def test_a_dry_run_changes_nothing_and_says_the_same(root, run, roster, came, submitted):

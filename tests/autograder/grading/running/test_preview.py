@@ -452,7 +452,6 @@ def test_a_note_says_what_changed(course, tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--preview", "--fix"], "--fix moves what was handed in, and --preview changes nothing"),
         (["--notes", "notes"], "--notes writes down what a preview finds: add --preview"),
     ],
 )
