@@ -153,13 +153,11 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
 
 
 def _latest_first(attempts: list[HandIn]) -> list[HandIn]:
-    """By number where they are copies of one name, else by time; damaged ones last."""
-    by_number = len({one.clues.stem for one in attempts}) == 1
+    """By time, of one time by the numbers of copies and uploads; damaged ones last."""
 
     def order(one: HandIn) -> tuple[object, ...]:
-        numbers = (one.clues.attempt, one.clues.upload)
-        time = one.file.moment
-        return (not one.damage, *((numbers, time) if by_number else (time, numbers)), one.file.name)
+        clues = one.clues
+        return not one.damage, one.file.moment, clues.attempt, clues.upload, one.file.name
 
     return sorted(attempts, key=order, reverse=True)
 

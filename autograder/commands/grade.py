@@ -14,7 +14,6 @@ from autograder import CourseError
 from autograder.commands import add_shared
 from autograder.commands.support import STOPPED
 from autograder.commands.support.lock import alone
-from autograder.commands.support.progress import progress
 from autograder.inside.limits import NONE, OWN
 from autograder.sandbox.policy import UnprotectedWarning, walls
 
@@ -152,7 +151,6 @@ def _grade(
     options: argparse.Namespace,
     needed: str,
 ) -> int:
-    from autograder.grading.running.preview import told_otherwise
     from autograder.grading.running.previewed import Previewed
 
     batch, again = _batch(course, book, handed, options, needed)
@@ -161,8 +159,6 @@ def _grade(
     if status != STOPPED:
         if again:
             again.end()
-        if told := told_otherwise(course, batch.counts, batch.taken):
-            print(told)
         Previewed(course).tidy()
     return status
 
@@ -210,25 +206,18 @@ def _announce(batch: "Batch", count: int, again: "Regrading | None") -> None:
 
 
 def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
+    from autograder.commands.support.progress import work
     from autograder.grading.running import changed_points
 
     start, total = time.monotonic(), len(batch.waiting)
-    try:
-        with progress() as bar:
-            line = bar.add_task("grading", total=total, rate="")
-            for number, (one, outcome) in enumerate(batch.outcomes(workers), start=1):
-                result = batch.keep(one, outcome)
-                rate = number / (time.monotonic() - start)
-                bar.update(line, completed=number, rate=f"{rate:.1f} a second")
-                if result:
-                    gained = changed_points.gain(batch, one)
-                    told = _line(number, total, result, batch.counts[one], gained)
-                    if own := batch.copies.get(one):
-                        told += f"  (handed in by {own.student})"
-                    bar.console.print(told, markup=False, highlight=False)
-    except KeyboardInterrupt:
-        left = len(handed) - len(batch.done)
-        print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
+
+    def line(number: int, one: "Handed", result: "Result") -> str:
+        gained = changed_points.gain(batch, one)
+        told = _line(number, total, result, batch.counts[one], gained)
+        own = batch.copies.get(one)
+        return f"{told}  (handed in by {own.student})" if own else told
+
+    if not work(batch, workers, "grading", line):
         return STOPPED
     return _sum_up(batch, handed, total, time.monotonic() - start)
 
