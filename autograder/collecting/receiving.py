@@ -49,7 +49,6 @@ class Received:
     several: list[tuple[HandIn, list[HandIn]]] = field(default_factory=list)  # and the earlier ones
     refused: list[NotOpened] = field(default_factory=list)
     late: dict[str, list[str]] = field(default_factory=dict)  # ids, by lesson that has a due date
-    unknown_late: int = 0  # late by Canvas' word, of lessons without a due date
     junk: int = 0
 
     @property
@@ -148,8 +147,6 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
         done.several.append((last, different))
     if due:
         done.late.setdefault(last.lesson, []).extend([last.student] if when > due else [])
-    elif last.clues.late:
-        done.unknown_late += 1
 
 
 def _latest_first(attempts: list[HandIn]) -> list[HandIn]:

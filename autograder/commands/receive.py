@@ -117,12 +117,7 @@ def _times(done: Received, dates: Dates, at: bool, shown: Callable[[datetime], s
         be, who = "is" if len(late) == 1 else "are", f" ({listed(sorted(late))})" if late else ""
         print(f"{len(late)} of {lesson} {be} late{who}; due {shown(due) if due else ''}.")
     for lesson in sorted({one.lesson for one in done.all} - done.late.keys()):
-        print(f"{lesson} has no due date, so nobody is late: see autograder due.")
-    if by_lms and not at and len(done.late) < len({one.lesson for one in done.all}):
-        print(
-            f"Canvas marks {done.unknown_late} as LATE. Set the due date and receive the same zip "
-            "again, so that these count as late and the others do not."
-        )
+        print(f"{lesson} has no due date, so nobody is late: set it, and receive the same again.")
 
 
 def _attempts(done: Received) -> None:
@@ -139,6 +134,14 @@ def _missing(course: Course, done: Received, roster: Roster, options: argparse.N
     before = [one for one in course.submissions() if course.submitted(one).exists()]
     there = {(one.lesson, one.student) for one in before}
     there |= {(one.lesson, one.student) for one in done.all}
+    # What a dry run does not copy to the others of a group counts for them all the same.
+    there |= {
+        (lesson, one)
+        for lesson, student in there
+        for members in course.choices.together(lesson).values()
+        if student in members
+        for one in members
+    }
     asked = options.lesson or [one.lesson for one in done.all]
     for lesson in lessons.choose(asked, course.lessons()) if asked else ():
         missing = sorted(one for one in roster.students if (lesson, one) not in there)

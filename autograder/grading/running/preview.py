@@ -37,12 +37,6 @@ class Part:
         return abs(self.after[0] - self.before[0]) > SAME
 
     @property
-    def worth_another(self) -> bool:
-        """Whether the answer earns the same share of what are other points now."""
-        (old, all_old, _), (new, all_new, _) = self.before, self.after
-        return all_old != all_new and abs(old * all_new - new * all_old) <= SAME
-
-    @property
     def stays(self) -> bool:
         """Whether the check gives other points and those stay that somebody gave by hand."""
         return not self.changed and abs((self.after[2] or 0) - (self.before[2] or 0)) > SAME
@@ -119,17 +113,6 @@ class Preview:
                 self.first.append(one)
             elif change := self._change(batch, one, result):
                 self.changes.append(change)
-
-    def other_points(self) -> Iterator[tuple[str, str, float, float]]:
-        """Tuples (lesson, exercise, points there were, are) where an exercise has other ones."""
-        for lesson in self._before:
-            found = {}
-            for student, now in self._after[lesson].items():
-                old = self._before[lesson].get(student, Counted()).scores
-                for cell, (_, most, _) in now.scores.items():
-                    if cell in old and abs(old[cell][1] - most) > SAME:
-                        found[cell_metadata.exercise_called(cell)] = old[cell][1], most
-            yield from ((lesson, name, *points) for name, points in found.items())
 
     def _register(self, lesson: str) -> None:
         try:
