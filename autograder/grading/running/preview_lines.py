@@ -74,7 +74,6 @@ def _counts(preview: Preview) -> Iterator[str]:
     signs = Counter(map(_sign, preview.changes))
     told = len(preview.handed) - len(preview.unsaid) - len(preview.first)
     gain, lose = signs[0], signs[1]
-    same = sum(one.gain == 0 and any(part.changed for part in one.parts) for one in preview.changes)
     if told and not gain and not lose:
         yield f"Nobody's points would change: {told} would keep theirs."
     elif told:
@@ -83,8 +82,6 @@ def _counts(preview: Preview) -> Iterator[str]:
             f"Of {told} graded before, {gain} would gain points, {lose} would lose some, and "
             f"{keep} would keep theirs."
         )
-    if same:
-        yield f"{same} of those who keep theirs would gain in one exercise and lose in another."
     if preview.first:
         yield f"{len(preview.first)} would be graded for the first time."
     by_hand = sum(part.stays for change in preview.changes for part in change.parts)
@@ -93,5 +90,3 @@ def _counts(preview: Preview) -> Iterator[str]:
             f"Scores by hand stay, {by_hand} of them although the check would give other points: "
             "they would be marked “needs manual grade”."
         )
-    if any(change.before.penalty or change.after.penalty for change in preview.changes):
-        yield "Late penalties are taken off, as autograder grade would."
