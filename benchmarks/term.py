@@ -34,6 +34,7 @@ from autograder.grading.classroom import sample_class
 from benchmarks import hostile
 from benchmarks.grading import CONFIG, timed
 from benchmarks.local_cluster import local_cluster
+from benchmarks.written_out import is_written_out
 
 PROGRAM = str(Path(sys.executable).with_name("autograder"))
 
@@ -80,7 +81,7 @@ def _notebook(slug, items, drawn, harm):
     answers, wrong = {}, set()
     for name, item in items.items():
         kind = drawn.choice((None, None, registry.alternatives, registry.mistakes))
-        known = [one for one in kind(item) if sample_class.is_written_out(one)] if kind else []
+        known = [one for one in kind(item) if is_written_out(one)] if kind else []
         if known:
             answers[name] = drawn.choice(known)
             wrong |= {name} if kind is registry.mistakes else set()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from nbgrader.api import Gradebook
 
 from autograder import CourseError
-from autograder.collecting.roster import Student, of_gradebook, plain
+from autograder.collecting.roster import Student, of_gradebook
 from autograder.grading.classroom.deadline_extensions import who_handed_in
 
 
@@ -25,12 +25,10 @@ def enrol(
     book: Gradebook,
     students: Collection[Student],
     remove: bool = False,
-    namesakes: bool = False,
 ) -> Changes:
     """Add students or update what is known of them; return the Changes.
 
-    remove     take those out who are not in ``students`` and have handed in nothing
-    namesakes  who has a new id and seems to be there already is somebody else
+    remove  take those out who are not in ``students`` and have handed in nothing
 
     Raises CourseError, and changes nothing, if somebody would be there twice.
     """
@@ -38,8 +36,7 @@ def enrol(
     changes = Changes()
     handed_in = who_handed_in(book)
     stay = [one for one in known.values() if not remove or one.id in handed_in]
-    if not namesakes:
-        _refuse_second_ids(students, stay)
+    _refuse_second_ids(students, stay)
     for one in students:
         if one.id not in known:
             changes.new.append(one.id)
@@ -68,10 +65,7 @@ def _refuse_second_ids(students: Collection[Student], known: Collection[Student]
     new = [(one, _keys(one)) for one in students if one.id not in there]
     gone = [(one, _keys(one)) for one in known if one.id not in listed]
     pairs = [
-        (one.id, other.id)
-        for one, keys in new
-        for other, others_keys in gone
-        if keys & others_keys and not _contradict(one, other)
+        (one.id, other.id) for one, keys in new for other, others_keys in gone if keys & others_keys
     ]
     if pairs:
         shown = "; ".join(f"{one}, there {other}" for one, other in pairs[:5])
@@ -80,19 +74,10 @@ def _refuse_second_ids(students: Collection[Student], known: Collection[Student]
         raise CourseError(
             f"{count} of the file are in the gradebook under another id: {shown}{more}. Nothing is "
             "changed. Give them the id that is there, or name its column with --id. --remove takes "
-            "out the old ones without a hand-in. If they are other people, give --namesakes."
+            "out the old ones without a hand-in."
         )
 
 
 def _keys(one: Student) -> set[str]:
-    """What two rows on one person have in common: address, the LMS's number, or the whole name."""
-    names = plain(one.first_name), plain(one.last_name)
-    told = {"email": one.email.casefold(), "lms": one.lms_user_id, "name": " ".join(sorted(names))}
-    return {f"{kind}:{text}" for kind, text in told.items() if text.strip()}
-
-
-def _contradict(one: Student, other: Student) -> bool:
-    """Whether two rows of one name are on two people: their addresses or numbers differ."""
-    pairs = ((one.email.casefold(), other.email.casefold()), (one.lms_user_id, other.lms_user_id))
-    both = [(a, b) for a, b in pairs if a and b]
-    return bool(both) and all(a != b for a, b in both)
+    """What two rows on one person have in common: address, or the LMS's number."""
+    return {one.email.casefold(), one.lms_user_id} - {""}

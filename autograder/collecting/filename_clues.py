@@ -14,7 +14,6 @@ CANVAS = re.compile(
 )
 # Moodle: full name of the student, number of the participant; the file's name or a folder of it.
 MOODLE = re.compile(r"(?P<name>.+?)_\d+_assignsubmission_(?:file|onlinetext)(?:_(?P<rest>.*))?")
-SEVERAL = re.compile(r"[\s_,;&+]+")  # between the names of two who hand in together
 STUDENT, NAME, FIRST, LAST, EMAIL = "student_id", "name", "first_name", "last_name", "email"
 
 
@@ -111,12 +110,6 @@ def owner(
         if theirs := _of_group(clues.who, roster, groups or {}):
             return theirs
         found = [_behind_group(clues.who[0], roster)] if clues.moodle else found
-    # In a text that names nobody, parts may name several: two who handed in together.
-    if not any(found):
-        found = [roster.who(part, True) for text in clues.who for part in SEVERAL.split(text)]
-        if len(set().union(*found)) == 1:
-            (one,) = set().union(*found)
-            return Owner("", f"it names no student of the roster; is it {one}'s?")
     certain = {next(iter(ids)) for ids in found if len(ids) == 1}
     doubtful = set().union(*(ids for ids in found if len(ids) > 1))
     if len(certain) == 1 and (not doubtful or certain <= doubtful):

@@ -128,16 +128,6 @@ def columns_of(table: Table, slugs: Iterable[str], given: str | None = None) -> 
     return columns
 
 
-def free_columns(table: Table, columns: Mapping[str, int]) -> list[str]:
-    """The names of Canvas' assignments in an export that are no lesson's column."""
-    heads = [text.strip() for text in table.rows[0]]
-    return [
-        head
-        for at, head in enumerate(heads)
-        if TITLE.fullmatch(head) and at not in columns.values()
-    ]
-
-
 def fill_canvas(
     table: Table, columns: Mapping[str, int], found: Collection[Lesson], roster: Roster, how: "How"
 ) -> Filled:

@@ -2,16 +2,17 @@
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from autograder.collecting import filename_clues as names
 from autograder.collecting.filename_clues import Clues
 from autograder.collecting.roster import Roster
 from autograder.collecting.search import File, Refused
 from autograder.grading.notebook.filenames import is_notebook
-from autograder.grading.notebook.lesson_by_content import Contents
+from autograder.grading.notebook.lesson_by_content import is_of
 from autograder.grading.notebook.submission import Submission, parse
 from autograder.term.course_file import Choices
 
@@ -50,7 +51,7 @@ class Judge:
 
     slugs: Collection[str]  # the lessons of the course
     chosen: Collection[str]  # those that are asked for
-    contents: Contents
+    solved: Callable[[str], Mapping[str, Any]]  # gives a lesson's solved notebook
     roster: Roster
     pattern: re.Pattern[str] | None  # what says whose a file is, if not its name alone
     choices: Choices
@@ -80,9 +81,9 @@ class Judge:
             if not clues.lesson:
                 raise Refused(f"{submission.problem}, and {NAMELESS}")
             return clues.lesson
-        named = [name for name in (submission.lesson, clues.lesson) if name]
-        if lesson := self.contents.lesson(submission, named):
-            return lesson
+        for named in (submission.lesson, clues.lesson):
+            if named in self.slugs and is_of(submission, self.solved(named)):
+                return named
         if submission.lesson in self.slugs:
             submission.problem = f"it says that it is of {submission.lesson}, but {NOTHING}"
             return submission.lesson

@@ -1,5 +1,6 @@
 """Put what came back where the grading looks for it, and lose nothing on the way."""
 
+import functools
 import hashlib
 import itertools
 import json
@@ -21,9 +22,10 @@ from autograder.collecting.search import File, NotOpened, Refused, is_junk, sear
 from autograder.grading.classroom.deadline_extensions import spans
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
-from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.filenames import is_notebook
-from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, place, read_bytes
+from autograder.grading.notebook.lesson_by_content import is_of
+from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, read_bytes
 from autograder.temporary import Temporary
 
 
@@ -47,7 +49,6 @@ class Received:
     several: list[tuple[HandIn, list[HandIn]]] = field(default_factory=list)  # and the earlier ones
     refused: list[NotOpened] = field(default_factory=list)
     late: dict[str, list[str]] = field(default_factory=dict)  # ids, by lesson that has a due date
-    unknown_late: int = 0  # late by Canvas' word, of lessons without a due date
     junk: int = 0
 
     @property
@@ -79,7 +80,8 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     slugs = course.lessons()
     chosen = lessons.choose(how.names, slugs)
     pattern = filename_clues.pattern(how.pattern)
-    judge = Judge(slugs, chosen, course.contents(), roster, pattern, course.choices)
+    solved = functools.cache(lambda slug: records.read_notebook(course.master(slug)))
+    judge = Judge(slugs, chosen, solved, roster, pattern, course.choices)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
     files = []
     for one in search(source):
@@ -142,18 +144,14 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
         done.several.append((last, different))
     if due:
         done.late.setdefault(last.lesson, []).extend([last.student] if when > due else [])
-    elif last.clues.late:
-        done.unknown_late += 1
 
 
 def _latest_first(attempts: list[HandIn]) -> list[HandIn]:
-    """By number where they are copies of one name, else by time; damaged ones last."""
-    by_number = len({one.clues.stem for one in attempts}) == 1
+    """By time, of one time by the numbers of copies and uploads; damaged ones last."""
 
     def order(one: HandIn) -> tuple[object, ...]:
-        numbers = (one.clues.attempt, one.clues.upload)
-        time = one.file.moment
-        return (not one.damage, *((numbers, time) if by_number else (time, numbers)), one.file.name)
+        clues = one.clues
+        return not one.damage, one.file.moment, clues.attempt, clues.upload, one.file.name
 
     return sorted(attempts, key=order, reverse=True)
 
@@ -166,7 +164,7 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     folder = path.parent
     if is_linked(folder):
         raise Refused(f"{course.shown(folder)} is a link, which is not followed")
-    there = read_bytes(place(path), MAX_BYTES)
+    there = read_bytes(path, MAX_BYTES)
     before = nbgrader_files.moment(folder)
     if there is not None and hashlib.sha256(there).digest() == one.digest:
         wrong = before != when if one.clues.late else due and before and before > due
@@ -180,7 +178,8 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
         time = shown_as(course.choices)(before)
         raise Refused(f"a later hand-in, of {time}, is there already")
     old = folder.is_dir() and any(folder.iterdir())
-    if one.damage and there is not None and course.contents().of(one.lesson).is_in(parse(there)):
+    master = records.read_notebook(course.master(one.lesson))
+    if one.damage and there is not None and is_of(parse(there), master):
         raise Refused(f"{one.damage}; what was handed in before stays")
     if not how.dry:
         _write(course, one, path, when)

@@ -73,13 +73,10 @@ class Roster:
                 for text in texts - {""}:
                     called.setdefault(text, set()).add(one.id)
 
-    def who(self, text: str, sure: bool = False) -> set[str]:
-        """Ids of those whom ``text`` may mean: id, e-mail address, LMS's number, or name.
-
-        sure   leave names out, as they are not for a part of a longer text
-        """
+    def who(self, text: str) -> set[str]:
+        """Ids of those whom ``text`` may mean: id, e-mail address, LMS's number, or name."""
         keys = (text, text.casefold(), plain(text), plain(text))
-        for called, key in list(zip(self._called, keys, strict=True))[: 2 if sure else None]:
+        for called, key in zip(self._called, keys, strict=True):
             if key in called:
                 return called[key]
         return set()
@@ -91,13 +88,9 @@ class Roster:
     def nearest(self, texts: Iterable[str]) -> list[str]:
         """Up to three ids of students who are called much like one of ``texts``."""
         known = {key: ids for called in self._called[2:] for key, ids in called.items()}
-        found: dict[str, None] = {}
-        for text in texts:
-            parts = {plain(text), *map(plain, re.split(r"[\W_]+", text))} - {""}
-            for part in parts:
-                for key in difflib.get_close_matches(part[:60], known, 3, 0.75):
-                    found |= dict.fromkeys(sorted(known[key]))
-        return list(found)[:3]
+        found = [difflib.get_close_matches(plain(text)[:60], known, 3) for text in texts]
+        ids = [one for keys in found for key in keys for one in sorted(known[key])]
+        return list(dict.fromkeys(ids))[:3]
 
 
 def from_csv(path: Path | str, id_column: str | None = None) -> list[Student]:
@@ -130,15 +123,6 @@ def from_csv(path: Path | str, id_column: str | None = None) -> list[Student]:
     if not students:
         raise CourseError(f"{table.path}: there is no student in it")
     return list(students.values())
-
-
-def shared_keys(students: Iterable[Student]) -> dict[str, list[str]]:
-    """By address or LMS's number the ids of those who share it: by it, none of them is found."""
-    owners: dict[str, list[str]] = {}
-    for one in students:
-        for text in {one.email.casefold(), one.lms_user_id} - {""}:
-            owners.setdefault(text, []).append(one.id)
-    return {text: ids for text, ids in owners.items() if len(ids) > 1}
 
 
 def of_gradebook(book: Gradebook) -> list[Student]:

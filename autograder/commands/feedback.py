@@ -15,11 +15,10 @@ from autograder.grading.notebook.result import listed
 
 DESCRIPTION = (
     "Make class/feedback/<student>/<lesson>/<lesson>.html for what is graded, as nbgrader "
-    "generate_feedback does, but only where the graded notebook or the gradebook changed since. "
-    "With --to, write the pages into a folder, or a zip if the name ends in .zip: as "
-    "<student>/<lesson>.html (pages), under the names of an LMS, by which it takes feedback back "
-    "(canvas, moodle), or as one file a student (mail). Exit status 0 if "
-    "everyone graded has a page."
+    "generate_feedback does, on all cores. With --to, write the pages into a folder, or a zip if "
+    "the name ends in .zip: as <student>/<lesson>.html (pages), under the names of an LMS, by "
+    "which it takes feedback back (canvas, moodle), or as one file a student (mail). Exit status 0 "
+    "if everyone graded has a page."
 )
 
 
@@ -56,21 +55,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _make(pages: Pages, workers: int | None) -> None:
-    kept, total, start = len(pages.current), len(pages.stale), time.monotonic()
+    total, start = len(pages.waiting), time.monotonic()
     for done in pages.make(max(1, workers or cores())):
         if sys.stdout.isatty():
             print(f"\r{done} of {total} pages\r", end="", flush=True)
-    made, seconds = len(pages.current) - kept, time.monotonic() - start
-    print(f"{made} pages made in {seconds:.1f} s; {kept} were current.")
+    print(f"{len(pages.made)} pages made in {time.monotonic() - start:.1f} s.")
 
 
 def _give_back(
     course: Course, pages: Pages, options: argparse.Namespace, handed: list[Handed]
 ) -> None:
-    there = set(pages.current)
+    there = set(pages.made)
     gone = [one for one in handed if one not in there]
-    unknown = return_format.hand_back(course, options.form, options.to, pages.current, gone)
-    print(f"{options.to}: {len(pages.current)} pages")
+    unknown = return_format.hand_back(course, options.form, options.to, pages.made, gone)
+    print(f"{options.to}: {len(pages.made)} pages")
     if unknown:
         print(_unnamed(options.form.capitalize(), unknown))
 

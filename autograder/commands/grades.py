@@ -1,7 +1,6 @@
 """``autograder grades``: scores from nbgrader's gradebook in the form that an LMS imports."""
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -124,22 +123,15 @@ def _fill(
             "export again, or give --lesson and --column"
         )
     done = grades.fill_canvas(table, columns, here, roster, how)
-    free = ", ".join(map(repr, grades.free_columns(table, columns))) or "none"
     for one in found:
         if one.slug not in columns and one.scores:
-            done.without_column.append(_without_column(one, free, options.to))
+            number = one.slug.partition("_")[0]
+            done.without_column.append(
+                f"{one.slug}: no column is called like it, so none of its {len(one.scores)} grades "
+                f"is written: name it with --lesson {number} --column 'NAME', or make the "
+                "assignment in Canvas and export again"
+            )
     return done
-
-
-def _without_column(one: Lesson, free: str, to: str) -> str:
-    """What is said of a lesson whose column goes by another name."""
-    number = one.slug.partition("_")[0]
-    return (
-        f"{one.slug}: no column is called like it, so none of its {len(one.scores)} grades is "
-        f"written. Columns of no lesson: {free}. If one of them is meant, run again with --lesson "
-        f"{number} --column 'NAME' --like {shlex.quote(to)}, so that the other lessons stay, and "
-        "another --to; else make the assignment in Canvas and export again"
-    )
 
 
 def _tell(to: Path, done: Filled) -> None:

@@ -3,21 +3,18 @@
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime
 
 from autograder import lessons
 from autograder.collecting.dates import read_time, shown_as
-from autograder.collecting.hand_in import NO_NOTEBOOK, HandIn
 from autograder.collecting.receiving import Dates, How, Received, receive
 from autograder.collecting.roster import Roster, of_gradebook
-from autograder.collecting.search import NotOpened
 from autograder.commands import add_shared
 from autograder.commands.support import group_work
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
-from autograder.grading.notebook.result import clean
-from autograder.grading.notebook.submission import place
+from autograder.grading.notebook.result import clean, listed
 
 DESCRIPTION = (
     "Put the notebooks in a folder or zip into class/submitted/STUDENT/LESSON/: what Canvas and "
@@ -25,7 +22,6 @@ DESCRIPTION = (
     "renamed. An earlier, different hand-in is moved into class/replaced/. Everything that is not "
     "taken is listed with the reason, and makes the exit status 1."
 )
-NAMED = 10  # students of one kind who are named one by one
 SHOWN = 5  # files of one kind in one folder that are listed one by one
 
 
@@ -82,7 +78,7 @@ def _counts(done: Received, roster: Roster) -> None:
         print("Earlier hand-ins are kept in class/replaced/STUDENT/LESSON/.")
     if damaged := [one.student for one in done.all if one.damage]:
         be = "is" if len(damaged) == 1 else "are"
-        told = f"{len(damaged)} of them cannot be read, or {be} empty ({_named(damaged)})"
+        told = f"{len(damaged)} of them cannot be read, or {be} empty ({listed(sorted(damaged))})"
         print(f"{told}; grading will say why.")
     if done.junk:
         were = "was" if done.junk == 1 else "were"
@@ -98,29 +94,10 @@ def _files(count: int) -> str:
     return f"{count} file" + "s" * (count != 1)
 
 
-def _named(students: Collection[str]) -> str:
-    """Ids in their order, not more than a line can hold."""
-    shown = sorted(set(students))
-    more = [f"and {len(shown) - NAMED} more"] if len(shown) > NAMED else []
-    return ", ".join([*shown[:NAMED], *more])
-
-
 def _taken(done: Received) -> None:
-    """Say which file goes to whom, where that is more than a folder's name and the lesson's."""
+    """Say which file goes to whom."""
     for one in sorted(done.all, key=lambda one: one.file.name):
-        if how := _how(one):
-            path = _printable("/".join(one.file.parts))
-            print(f"  {path} goes to {one.student}, {one.lesson} ({', '.join(how)})")
-
-
-def _how(one: HandIn) -> list[str]:
-    *folders, last = one.file.parts
-    how = ["for its group"] if one.group else []
-    if not one.group and not any(one.student in part for part in one.file.parts):
-        how.append("by name")
-    if any(folder.lower().endswith(".zip") for folder in folders):
-        how.append("from a zip")
-    return how + (["renamed"] if last != f"{one.lesson}.ipynb" else [])
+        print(f"  {_printable(one.file.name)} goes to {one.student}, {one.lesson}")
 
 
 def _times(done: Received, dates: Dates, at: bool, shown: Callable[[datetime], str]) -> None:
@@ -137,15 +114,10 @@ def _times(done: Received, dates: Dates, at: bool, shown: Callable[[datetime], s
         )
     for lesson, late in sorted(done.late.items()):
         due = dates.due[lesson]
-        be, who = "is" if len(late) == 1 else "are", f" ({_named(late)})" if late else ""
+        be, who = "is" if len(late) == 1 else "are", f" ({listed(sorted(late))})" if late else ""
         print(f"{len(late)} of {lesson} {be} late{who}; due {shown(due) if due else ''}.")
     for lesson in sorted({one.lesson for one in done.all} - done.late.keys()):
-        print(f"{lesson} has no due date, so nobody is late: see autograder due.")
-    if by_lms and not at and len(done.late) < len({one.lesson for one in done.all}):
-        print(
-            f"Canvas marks {done.unknown_late} as LATE. Set the due date and receive the same zip "
-            "again, so that these count as late and the others do not."
-        )
+        print(f"{lesson} has no due date, so nobody is late: set it, and receive the same again.")
 
 
 def _attempts(done: Received) -> None:
@@ -159,7 +131,7 @@ def _attempts(done: Received) -> None:
 def _missing(course: Course, done: Received, roster: Roster, options: argparse.Namespace) -> None:
     if not roster.students:
         return
-    before = [one for one in course.submissions() if place(course.submitted(one)).exists()]
+    before = [one for one in course.submissions() if course.submitted(one).exists()]
     there = {(one.lesson, one.student) for one in before}
     there |= {(one.lesson, one.student) for one in done.all}
     # What a dry run does not copy to the others of a group counts for them all the same.
@@ -180,41 +152,16 @@ def _missing(course: Course, done: Received, roster: Roster, options: argparse.N
 
 
 def _grouped(done: Received) -> list[str]:
-    """A line for each file, or for many of one kind in one folder.
-
-    Figures and data beside notebooks that were taken are one line: they would hide what is lost.
-    """
-    beside = _beside(done)
-    refused = [one for one in done.refused if one not in beside]
-    kinds = [(one.parts[0] if len(one.parts) > 1 else "", one.why) for one in refused]
+    """A line for each file, or for many of one kind in one folder."""
+    kinds = [(one.parts[0] if len(one.parts) > 1 else "", one.why) for one in done.refused]
     counts, lines = Counter(kinds), []
-    for one, kind in zip(refused, kinds, strict=True):
+    for one, kind in zip(done.refused, kinds, strict=True):
         if counts[kind] <= SHOWN or not kind[0]:
             lines.append(f"{_printable('/'.join(one.parts))}: {one.why}")
     for (folder, why), count in counts.items():
         if count > SHOWN and folder:
             lines.append(f"{_printable(folder)}/ and below, {count} files: {why}")
-    if beside:
-        lines.append(f"beside notebooks that were taken, {len(beside)} files: {beside[0].why}")
     return lines
-
-
-def _beside(done: Received) -> list[NotOpened]:
-    """What is no notebook and lies in a folder or zip of one student's whose work was taken.
-
-    None if they are few.
-    """
-    whose = dict[tuple[str, ...], set[str]]()
-    for taken in done.all:
-        for depth in range(1, len(taken.file.parts)):
-            whose.setdefault(taken.file.parts[:depth], set()).add(taken.student)
-    found = [
-        one
-        for one in done.refused
-        if one.why == NO_NOTEBOOK
-        and any(len(whose.get(one.parts[:depth], ())) == 1 for depth in range(1, len(one.parts)))
-    ]
-    return found if len(found) > SHOWN else []
 
 
 def _printable(text: str) -> str:

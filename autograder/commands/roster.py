@@ -3,7 +3,7 @@
 import argparse
 
 from autograder.collecting.enrolling import enrol
-from autograder.collecting.roster import from_csv, shared_keys
+from autograder.collecting.roster import from_csv
 from autograder.commands import add_shared
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
@@ -21,8 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("csv", metavar="CSV", help="the file; commas, semicolons or tabs")
     add("--id", metavar="COLUMN", help="the column with the ids (default: found by its name)")
     add("--remove", action="store_true", help="remove students that are not in the file")
-    words = "a new student who seems to be there under another id is somebody else"
-    add("--namesakes", action="store_true", help=words)
     add_shared(parser, "--course", "--db-url")
 
 
@@ -31,15 +29,13 @@ def run(options: argparse.Namespace) -> int:
     students = from_csv(options.csv, options.id)
     course = Course(options.course, options.db_url)
     with opened(course) as book:
-        changes = enrol(book, students, options.remove, options.namesakes)
+        changes = enrol(book, students, options.remove)
     print(f"{len(students)} students in {options.csv}.")
     _list("new", changes.new)
     _list("changed", changes.changed)
     _list("removed", changes.removed)
     _list("in the gradebook only, with work handed in: they stay", changes.kept)
     _list("in the gradebook only: they stay unless you give --remove", changes.left)
-    for text, ids in list(shared_keys(students).items())[:20]:
-        print(f"{', '.join(ids)} share {text}: by it alone no work can be told apart")
     return 0
 
 

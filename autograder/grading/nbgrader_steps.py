@@ -17,12 +17,10 @@ from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
-from traitlets.config import Application
 
 from autograder import CourseError
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
-from autograder.grading.classroom.misplaced import misplaced
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.execution.task import Graded, Task, WorkFailed
 from autograder.grading.notebook import nbgrader_files, records
@@ -53,7 +51,6 @@ def find_notebooks(step: Autograde) -> None:
         if fnmatch.fnmatchcase(one.student, folders.student_id) or one.student == folders.student_id
     ]
     if not chosen:
-        _point_at_misplaced(step, course)
         where = course.shown(course.handed_in)
         _refuse(step, f"{where} holds no submission of {lesson} that can be graded")
     try:
@@ -68,21 +65,11 @@ def find_notebooks(step: Autograde) -> None:
 
 
 def convert_notebooks(step: Autograde) -> None:
-    """Grade, and say at the end which work is not graded for want of its place.
-
-    Raises NbGraderException then, for the exit status of the command; formgrader, which would show
-    a traceback, gets the sentences alone.
-    """
-    course, found = _course(step), False
+    """Grade; nbgrader leaves a variable set where that fails: formgrader's notebooks inherit it."""
     try:
         _convert_notebooks(step)
     finally:
-        # nbgrader leaves it set where a grading fails: formgrader's notebooks would inherit it.
         os.environ.pop("NBGRADER_EXECUTION", None)
-        if course is not None:
-            found = _point_at_misplaced(step, course)
-    if found and isinstance(step.parent, Application):
-        raise NbGraderException("some work is not graded")
 
 
 def _course(step: Autograde) -> Course | None:
@@ -95,16 +82,6 @@ def _course(step: Autograde) -> Course | None:
         return None
     course = Course(folders=folders, config=step.config)
     return course if folders.assignment_id in course.lessons() else None
-
-
-def _point_at_misplaced(step: Autograde, course: Course) -> bool:
-    """Say which work is not graded for want of its place; whether there is some."""
-    student = step.coursedir.student_id
-    students = () if student == "*" else [student]
-    sentences = list(misplaced(course, [step.coursedir.assignment_id], students))
-    for sentence in sentences:
-        step.log.error("not graded: %s", sentence)
-    return bool(sentences)
 
 
 def _refuse(step: Autograde, sentence: str) -> NoReturn:

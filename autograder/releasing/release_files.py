@@ -48,8 +48,8 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     Raises ReleaseError if one of them builds on another one of them.
     """
     slugs = [path.stem for path in find(list(names))]
-    chosen = [lesson for lesson in all_lessons(ROOT) if lesson.slug in slugs]
-    before = [lesson for lesson in all_lessons(ROOT) if lesson.slug < slugs[0]]
+    chosen = [lesson for lesson in all_lessons() if lesson.slug in slugs]
+    before = [lesson for lesson in all_lessons() if lesson.slug < slugs[0]]
     hidden = visible_files.hidden(ROOT / "attention", chosen[0].slug)
     _refuse_dependent(chosen, hidden)
     modules = _modules([*before, *chosen], hidden)

@@ -6,7 +6,6 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from autograder import ROOT, lessons
 from autograder.building.gates.leaks import given, normal, solutions
@@ -42,26 +41,26 @@ def leaks(files: Mapping[str, bytes], slugs: Sequence[str]) -> list[str]:
     return sorted(said)
 
 
-@functools.lru_cache(maxsize=4)
-def all_lessons(root: Path) -> tuple[Lesson, ...]:
+@functools.cache
+def all_lessons() -> tuple[Lesson, ...]:
     """The course's lessons, read once: that takes seconds."""
-    return tuple(read(path) for path in find(root=root))
+    return tuple(map(read, find()))
 
 
-def secrets(slugs: Sequence[str], root: Path = ROOT) -> dict[str, str]:
+def secrets(slugs: Sequence[str]) -> dict[str, str]:
     """What a release of these lessons keeps back: compact line → the exercise that it solves.
 
     It is the solutions of the first of them and of all after it. What an earlier lesson's library
     holds as well is no secret: its students wrote it. Nor is what the notebook of another lesson,
     up to the last of these, shows of it.
     """
-    known = all_lessons(root)
+    known = all_lessons()
     before = [normal(one.library.read_text("utf-8")) for one in known if one.slug < min(slugs)]
     public = {normal(line) for line in IDIOMS} | {line for one in known for line in given(one)}
-    seen = {one.slug: _notebook(one, root) for one in known if one.slug <= max(slugs)}
+    seen = {one.slug: _notebook(one) for one in known if one.slug <= max(slugs)}
     return {
         line: name
-        for slug, name, line in _solutions(root)
+        for slug, name, line in _solutions()
         if slug >= min(slugs)
         and line not in public
         and not any(line in text for text in before)
@@ -69,10 +68,10 @@ def secrets(slugs: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     }
 
 
-@functools.lru_cache(maxsize=4)
-def _solutions(root: Path) -> tuple[tuple[str, str, str], ...]:
+@functools.cache
+def _solutions() -> tuple[tuple[str, str, str], ...]:
     """Triples (lesson, exercise, compact line) of all solutions, read once like the lessons."""
-    known = all_lessons(root)
+    known = all_lessons()
     return tuple((one.slug, name, line) for one in known for name, line in solutions(one))
 
 
@@ -80,11 +79,11 @@ def _solutions(root: Path) -> tuple[tuple[str, str, str], ...]:
 def _shown(name: str, content: bytes) -> frozenset[str]:
     """The lines of solutions, of whatever lesson, in a file: most files are in every release."""
     compact = _compact(name, content)
-    return frozenset(line for line in {line for _, _, line in _solutions(ROOT)} if line in compact)
+    return frozenset(line for line in {line for _, _, line in _solutions()} if line in compact)
 
 
-def _notebook(lesson: Lesson, root: Path) -> str:
-    path = lessons.notebook(root, "lessons", lesson.slug)
+def _notebook(lesson: Lesson) -> str:
+    path = lessons.notebook(ROOT, "lessons", lesson.slug)
     return _compact(path.name, path.read_bytes())
 
 

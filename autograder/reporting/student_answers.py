@@ -1,9 +1,7 @@
 """What students wrote, read back from their graded notebooks."""
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +9,7 @@ from autograder import cell_metadata
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import clean
+from autograder.reporting.fragments import drop_docstrings
 
 SHOWN_LINES = 15
 SHORTEST_NAME = 3  # a shorter name stands in many words by chance
@@ -53,23 +52,8 @@ def unnamed(text: str, student: str) -> str:
 def _bare(source: str) -> str:
     """``source`` without comments and docstrings; as it is where it is no Python."""
     try:
-        words = list(tokenize.generate_tokens(io.StringIO(source).readline))
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
+        drop_docstrings(tree)
+        return ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
-    lines = source.splitlines()
-    for word in words:
-        if word.type == tokenize.COMMENT:
-            row, column = word.start
-            lines[row - 1] = lines[row - 1][:column].rstrip()
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and len(body) > 1 and _is_constant(body[0]):
-            first, end = body[0].lineno, body[0].end_lineno
-            if body[1].lineno > end:  # a docstring on lines of its own
-                lines[first - 1 : end] = [""] * (end - first + 1)
-    return "\n".join(lines)
-
-
-def _is_constant(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -10,7 +10,6 @@ from string import Template
 from autograder import ROOT, lessons
 from autograder.building.own.links import (
     FIRST,
-    LAST,
     NAME,
     PLACES,
     SOURCE,
@@ -35,7 +34,7 @@ def begin(name: str, to: str = "", root: Path = ROOT) -> list[Path]:
     lesson = lessons.OWN + exercise
     _refuse_name(lesson)
     folder, is_new = _folder(to, root)
-    number = _free_number(folder, lesson)
+    number = _free_number(folder)
     if keyword.iskeyword(exercise) or registry.is_exercise(exercise):
         raise OwnLessonError(
             f"{exercise!r} is taken, by an exercise or by Python: choose another name"
@@ -81,19 +80,9 @@ def _folder(to: str, root: Path) -> tuple[Path, bool]:
     return folder, known is None
 
 
-def _free_number(folder: Path, lesson: str) -> int:
+def _free_number(folder: Path) -> int:
     names = [path.stem for path in (folder / SOURCE).glob("[0-9][0-9]_*.py")]
-    same = [name for name in names if lessons.name_of(name) == lesson]
-    if same:
-        raise OwnLessonError(
-            f"{folder / SOURCE / same[0]}.py is there already: choose another name"
-        )
-    number = max([FIRST - 1, *(int(name[:2]) for name in names)]) + 1
-    if number > LAST:
-        raise OwnLessonError(
-            f"{folder / SOURCE} has a lesson {LAST}, and there is no number after it"
-        )
-    return number
+    return max([FIRST - 1, *(int(name[:2]) for name in names)]) + 1
 
 
 def _note(to: str, root: Path) -> None:

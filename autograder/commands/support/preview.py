@@ -3,14 +3,13 @@
 import argparse
 import collections
 import sys
-import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from autograder.commands.support import STOPPED
 from autograder.commands.support.changed_lessons import HINT
-from autograder.commands.support.progress import progress
+from autograder.commands.support.progress import work
 from autograder.grading.classroom.folders import PREVIEW, Course, Handed
 from autograder.grading.classroom.gradebook import Book, ChangedExercises
 from autograder.grading.running import change_notes, preview_lines
@@ -37,7 +36,7 @@ def preview(
     with Preview(course, handed, options.adopt) as found:
         batch = make_batch(found.book, found.handed)
         _announce(batch, len(found.handed))
-        if not _work(batch, workers):
+        if not work(batch, workers, "preview"):
             return STOPPED
         found.compare(batch)
         for line in preview_lines.lines(found):
@@ -54,23 +53,6 @@ def _announce(batch: Batch, count: int) -> None:
     if batch.taken:
         print(f"{len(batch.taken)} of {count} are taken over from a preview before this one.")
     sys.stdout.flush()
-
-
-def _work(batch: Batch, workers: Any) -> bool:
-    """Grade what waits; whether it came to its end."""
-    start, total = time.monotonic(), len(batch.waiting)
-    try:
-        with progress() as bar:
-            line = bar.add_task("preview", total=total, rate="")
-            for number, (one, outcome) in enumerate(batch.outcomes(workers), start=1):
-                batch.keep(one, outcome)
-                rate = number / (time.monotonic() - start)
-                bar.update(line, completed=number, rate=f"{rate:.1f} a second")
-    except KeyboardInterrupt:
-        left = sum(one not in batch.done for one in batch.waiting)
-        print(f"Stopped: {left} of {total} are left; run the same command to go on.")
-        return False
-    return True
 
 
 def _close(batch: Batch, found: Preview, notes: Path | None) -> None:

@@ -1,18 +1,42 @@
-"""The bar that shows on a terminal how far a grading is."""
+"""Grade what waits, with a bar that shows on a terminal how far that is."""
 
 import sys
+import time
+from collections.abc import Callable
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from autograder.grading.classroom.folders import Handed
+from autograder.grading.notebook.result import Result
+from autograder.grading.running.batch import Batch
 
-def progress() -> Progress:
-    """A bar for tasks with a field ``rate``; it is gone when it ends, and nothing in a file."""
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[rate]}")
-    return Progress(
-        *columns,
-        TimeRemainingColumn(),
-        console=Console(soft_wrap=True),
-        transient=True,
-        disable=not sys.stdout.isatty(),
-    )
+COLUMNS = ("{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[rate]}")
+
+
+def work(
+    batch: Batch, workers: Any, name: str, line: Callable[[int, Handed, Result], str] | None = None
+) -> bool:
+    """Grade all that waits in a batch; whether it came to its end, and was not interrupted.
+
+    line  what is printed of each that is graded, and how many are by then
+    """
+    start, total = time.monotonic(), len(batch.waiting)
+    console, silent = Console(soft_wrap=True), not sys.stdout.isatty()
+    bar = Progress(*COLUMNS, TimeRemainingColumn(), console=console, transient=True, disable=silent)
+    try:
+        with bar:
+            task = bar.add_task(name, total=total, rate="")
+            for number, (one, outcome) in enumerate(batch.outcomes(workers), start=1):
+                result = batch.keep(one, outcome)
+                rate = number / (time.monotonic() - start)
+                bar.update(task, completed=number, rate=f"{rate:.1f} a second")
+                if result and line:
+                    console.print(line(number, one, result), markup=False, highlight=False)
+    except KeyboardInterrupt:
+        every = batch.done.keys() | batch.waiting.keys()
+        left = len(every) - len(batch.done)
+        print(f"Stopped: {left} of {len(every)} are left; run the same command to go on.")
+        return False
+    return True

@@ -15,7 +15,6 @@ from autograder import ROOT, CourseError, lessons
 from autograder.course import configure
 from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.filenames import not_an_id
-from autograder.grading.notebook.lesson_by_content import Contents
 from autograder.grading.notebook.result import Result
 from autograder.grading.notebook.submission import Submission, read
 from autograder.term import course_file
@@ -94,9 +93,6 @@ class Course:
         """Path of the solved notebook of ``lesson``."""
         folder = self._folders.format_path(self._folders.source_directory, ".", lesson)
         return Path(folder) / f"{lesson}.ipynb"
-
-    def contents(self) -> Contents:
-        return Contents(self.lessons(), lambda slug: records.read_notebook(self.master(slug)))
 
     def submitted(self, handed: Handed) -> Path:
         """Path where the submitted notebook should be."""

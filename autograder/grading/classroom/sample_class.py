@@ -66,34 +66,6 @@ def wrong(exercise: str) -> registry.Answer:
     return next(one for one in stored if not one.earns)
 
 
-def is_written_out(answer: registry.Answer) -> bool:
-    """Whether the answer stands in its module as it is, so that a notebook can hold it.
-
-    Not so if a function made it there, or if it is made from the library's answer, which a notebook
-    lacks.
-    """
-    if "<locals>" in answer.target.__qualname__:
-        return False
-    nodes = [*ast.walk(ast.parse(cell_of(answer)))]
-    names = (getattr(node, "id", "") for node in nodes)
-    bases = (getattr(base, "id", "") for node in nodes for base in getattr(node, "bases", ()))
-    return answer.exercise not in bases and _renamed(answer.target.__module__).isdisjoint(names)
-
-
-@functools.cache
-def _renamed(module: str) -> frozenset[str]:
-    """What a module of stored answers calls otherwise of what it imports of its lesson."""
-    given = "attention." + module.rpartition(".")[2]
-    body = ast.parse(inspect.getsource(importlib.import_module(module))).body
-    return frozenset(
-        alias.asname
-        for node in body
-        if isinstance(node, ast.ImportFrom) and node.module == given
-        for alias in node.names
-        if alias.asname and alias.asname != alias.name
-    )
-
-
 @functools.lru_cache(maxsize=2000)
 def cell_of(answer: registry.Answer) -> str:
     """The text of a stored answer as a student would have written it, with all that it uses.

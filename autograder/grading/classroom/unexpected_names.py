@@ -1,7 +1,6 @@
 """Who of the roster handed in nothing, and whose folder names nobody of it."""
 
 import difflib
-import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 
 from autograder.grading.classroom.folders import Handed
@@ -23,18 +22,12 @@ def absent(roster: Mapping[str, bool], handed: Collection[Handed], lesson: str) 
 
 
 def strangers(roster: Mapping[str, bool], handed: Collection[Handed]) -> Iterator[str]:
-    """A sentence for each folder that names nobody of the roster, or one student a second time."""
+    """A sentence for each folder that names nobody of the roster."""
     enrolled = sorted(student for student, known in roster.items() if known)
-    seen: dict[str, str] = {}
-    for student in sorted({one.student for one in handed}):
-        shown, same = clean(student), unicodedata.normalize("NFKC", student).casefold().strip()
-        if enrolled and student not in enrolled:
-            close = nearest(student, enrolled)
-            meant = f"; probably {clean(close)!r} is meant" if close else ""
-            yield f"no student of the roster is called {shown!r}{meant}: rename it, or enrol"
-        elif same in seen:
-            yield f"{clean(seen[same])!r} and {shown!r} look like one student: is it one?"
-        seen.setdefault(same, student)
+    for student in sorted({one.student for one in handed} - set(enrolled)) if enrolled else ():
+        close = nearest(student, enrolled)
+        meant = f"; probably {clean(close)!r} is meant" if close else ""
+        yield f"no student of the roster is called {clean(student)!r}{meant}: rename it, or enrol"
 
 
 def nearest(student: str, enrolled: Collection[str]) -> str:

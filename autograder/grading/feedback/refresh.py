@@ -1,4 +1,4 @@
-"""Make the pages of feedback that are not there or stale, as nbgrader's GenerateFeedback does."""
+"""Make pages of feedback as nbgrader's GenerateFeedback does, on several processes."""
 
 import logging
 import signal
@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 from nbgrader.converters import GenerateFeedback
@@ -15,8 +14,7 @@ from nbgrader.coursedir import CourseDirectory
 from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.classroom.folders import Course, Handed
-from autograder.grading.classroom.gradebook import Book, Counted
-from autograder.grading.feedback import exporter as page_exporter
+from autograder.grading.classroom.gradebook import Book
 from autograder.grading.notebook import nbgrader_files
 from autograder.temporary import FULL
 
@@ -31,60 +29,42 @@ class Pages:
 
     def __init__(self, course: Course, handed: Collection[Handed]) -> None:
         self._course = course
-        self.current: list[Handed] = []  # their pages say what notebook and gradebook say now
-        self.stale: list[Handed] = []  # the other graded ones
+        self.waiting: list[Handed] = []  # graded: their pages are to be made
+        self.made: list[Handed] = []
         self.failed: dict[Handed, str] = {}  # why no page could be made
         self.ungraded = 0  # how many are not graded
         self.unsettled = 0  # how many somebody is to look at again in the formgrader
         with Book(course) as book:
             counted = {lesson: book.counted(lesson) for lesson in {one.lesson for one in handed}}
         for one in handed:
-            self._sort(one, counted[one.lesson].get(one.student))
+            kept, found = course.kept(one), counted[one.lesson].get(one.student)
+            if not course.autograded(one).is_file() or kept and kept.ungraded:
+                self.ungraded += 1
+            elif found is None:
+                self.failed[one] = "it is not in the gradebook: run autograder grade"
+            else:
+                self.waiting.append(one)
+                self.unsettled += found.unsettled
 
     def make(self, workers: int) -> Iterator[int]:
-        """Make the stale pages on so many processes; yield how many are done by then.
+        """Make the pages on so many processes; yield how many are done by then.
 
-        A page that cannot be made costs no other; a stale one in its place is removed.
+        A page that cannot be made costs no other; an old one in its place is removed.
         """
         done = 0
         for part, failed in self._parts(workers):
             self.failed |= failed
-            self.current += [one for one in part if one not in failed]
+            self.made += [one for one in part if one not in failed]
             done += len(part)
             yield done
-        self.stale = []
         for one in self.failed:
             self._course.feedback(one).unlink(missing_ok=True)
 
-    def _sort(self, one: Handed, counted: Counted | None) -> None:
-        notebook = self._course.autograded(one)
-        kept = self._course.kept(one)
-        if not notebook.is_file() or kept and kept.ungraded:
-            self.ungraded += 1
-        elif counted is None:
-            self.failed[one] = "it is not in the gradebook: run autograder grade"
-        elif self._is_current(one, notebook, counted):
-            self.current.append(one)
-        else:
-            self.stale.append(one)
-        self.unsettled += counted is not None and counted.unsettled
-
-    def _is_current(self, one: Handed, notebook: Path, counted: Counted) -> bool:
-        page, beside = self._course.feedback(one), page_exporter.beside
-        said = page_exporter.made_of(page)
-        if not said or beside(page.parent) != beside(notebook.parent):
-            return False
-        scores = {name: (score, most) for name, (score, most, _) in counted.scores.items()}
-        files = page_exporter.files(notebook)
-        due = self._course.choices.shown(counted.due) if counted.penalty else ""
-        late = counted.penalty, due
-        return said == page_exporter.fingerprint(files, scores, counted.comments, *late)
-
     def _parts(self, workers: int) -> Iterator[tuple[list[Handed], dict[Handed, str]]]:
-        """Each part of the stale pages as it is made, with what failed of it."""
+        """Each part of the pages as it is made, with what failed of it."""
         where = str(self._course.root), self._course.db_url
-        parts = [self.stale[at : at + CHUNK] for at in range(0, len(self.stale), CHUNK)]
-        if workers == 1 or len(self.stale) < FEW:
+        parts = [self.waiting[at : at + CHUNK] for at in range(0, len(self.waiting), CHUNK)]
+        if workers == 1 or len(self.waiting) < FEW:
             yield from ((part, make(*where, part)) for part in parts)
             return
         count, context = min(workers, len(parts)), get_context("forkserver")
@@ -104,7 +84,7 @@ class Pages:
 
 
 def make(root: str, db_url: str, chosen: Sequence[Handed]) -> dict[Handed, str]:
-    """Make the pages of some submissions anew; returns those that failed, and why.
+    """Make the pages of some submissions; returns those that failed, and why.
 
     Raises OSError where the disk is full; what was made by then is in its place.
     """

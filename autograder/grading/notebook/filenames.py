@@ -4,13 +4,8 @@ import re
 import unicodedata
 
 NOTEBOOK = re.compile(r"\.ipynb(?:\.(?:txt|json))?$", re.IGNORECASE)
-BEFORE = re.compile(r"^(?:copy of|kopie von|copie de|copia de|copia di) ", re.IGNORECASE)
-# "x (1)" a download, "x-2" a repeated hand-in in Canvas, "x-Copy1" Jupyter, "x - Copy (2)" Windows
-AFTER = re.compile(
-    r"(?: ?\((?P<browser>\d{1,4})\)|-(?P<canvas>\d{1,3})|-copy(?P<jupyter>\d{0,4})"
-    r"|(?: - | )(?:copy|kopie|copie|copia)(?: ?\(?(?P<desktop>\d{1,4})\)?)?)$",
-    re.IGNORECASE,
-)
+# "x (1)" a browser's copy, "x-2" a repeated hand-in in Canvas, "x-Copy1" Jupyter's
+AFTER = re.compile(r"(?: ?\((\d{1,4})\)|-(\d{1,3})|-copy(\d{0,4}))$", re.IGNORECASE)
 
 LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
 # Control characters, halves of letters, ends of lines, and what turns the order of others around.
@@ -57,7 +52,4 @@ def original(name: str) -> tuple[str, tuple[int, ...]]:
     while (found := AFTER.search(stem)) and found.start():
         numbers.insert(0, int(next(filter(None, found.groups()), "1")))
         stem = stem[: found.start()]
-    while found := BEFORE.search(stem):
-        numbers.insert(0, 1)
-        stem = stem[found.end() :]
     return stem.strip(), tuple(numbers)

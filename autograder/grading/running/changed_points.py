@@ -1,10 +1,7 @@
 """Whose points a new grading of the same work changed, and why: what an update brings about."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterator
 
-from autograder.grading.classroom import item_analysis
 from autograder.grading.classroom.folders import Handed
 from autograder.grading.running.batch import Batch
 
@@ -20,7 +17,7 @@ def sentences(batch: Batch) -> Iterator[str]:
             names = ", ".join(_told(batch, one, changed[one]) for one in chosen[:NAMED])
             rest = f", and {len(chosen) - NAMED} others" if len(chosen) > NAMED else ""
             have = "has" if len(chosen) == 1 else "have"
-            yield f"{len(chosen)} now {have} {what} points: {names}{rest}. {_why(batch, chosen)}."
+            yield f"{len(chosen)} now {have} {what} points: {names}{rest}."
 
 
 def gain(batch: Batch, one: Handed) -> float:
@@ -36,16 +33,3 @@ def gain(batch: Batch, one: Handed) -> float:
 def _told(batch: Batch, one: Handed, gained: float) -> str:
     score = batch.done[one].score
     return f"{one.student} {score - gained:g} → {score:g}"
-
-
-def _why(batch: Batch, chosen: Iterable[Handed]) -> str:
-    """What the exercises whose points changed are now, and for how many."""
-    found: dict[str, Counter[str]] = {}
-    for one in chosen:
-        for part in batch.done[one].exercises:
-            if part.score != batch.before[one].get(part.name, part.score):
-                found.setdefault(part.name, Counter())[item_analysis.kind(asdict(part))] += 1
-    return "; ".join(
-        f"{name} is {' and '.join(f'{kind} for {count}' for kind, count in kinds.most_common())}"
-        for name, kinds in found.items()
-    )

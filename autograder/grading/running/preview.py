@@ -5,7 +5,7 @@ late penalties are worked out by the same code, and by the course's own plugin.
 """
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -37,12 +37,6 @@ class Part:
         return abs(self.after[0] - self.before[0]) > SAME
 
     @property
-    def worth_another(self) -> bool:
-        """Whether the answer earns the same share of what are other points now."""
-        (old, all_old, _), (new, all_new, _) = self.before, self.after
-        return all_old != all_new and abs(old * all_new - new * all_old) <= SAME
-
-    @property
     def stays(self) -> bool:
         """Whether the check gives other points and those stay that somebody gave by hand."""
         return not self.changed and abs((self.after[2] or 0) - (self.before[2] or 0)) > SAME
@@ -54,7 +48,6 @@ class Change:
 
     one: Handed
     result: Result
-    kept: Result | None  # what is kept of its grading before
     why: str  # it would be graded again
     before: Counted
     after: Counted
@@ -120,19 +113,6 @@ class Preview:
                 self.first.append(one)
             elif change := self._change(batch, one, result):
                 self.changes.append(change)
-        told = [one for one in self.handed if one not in self.unsaid]
-        self._store.say({one: self._after[one.lesson][one.student].score for one in told})
-
-    def other_points(self) -> Iterator[tuple[str, str, float, float]]:
-        """Tuples (lesson, exercise, points there were, are) where an exercise has other ones."""
-        for lesson in self._before:
-            found = {}
-            for student, now in self._after[lesson].items():
-                old = self._before[lesson].get(student, Counted()).scores
-                for cell, (_, most, _) in now.scores.items():
-                    if cell in old and abs(old[cell][1] - most) > SAME:
-                        found[cell_metadata.exercise_called(cell)] = old[cell][1], most
-            yield from ((lesson, name, *points) for name, points in found.items())
 
     def _register(self, lesson: str) -> None:
         try:
@@ -149,9 +129,8 @@ class Preview:
         before = self._before[one.lesson][one.student]
         after = self._after[one.lesson][one.student]
         parts = [part for part in _parts(result, before, after) if part.changed or part.stays]
-        kept = self._course.kept(one)
-        why = batch.reasons.get(one) or (UNLIKE if kept else NO_RECORD)
-        change = Change(one, result, kept, why, before, after, parts)
+        why = batch.reasons.get(one) or (UNLIKE if self._course.kept(one) else NO_RECORD)
+        change = Change(one, result, why, before, after, parts)
         return change if parts or change.has_other_maximum or abs(change.gain) > SAME else None
 
 
@@ -162,18 +141,3 @@ def _parts(result: Result, before: Counted, after: Counted) -> Iterator[Part]:
     for one in result.exercises:
         if one.name in new:
             yield Part(one, old.get(one.name, (0.0, 0.0, None)), new[one.name])
-
-
-def told_otherwise(course: Course, counts: dict[Handed, float], taken: Iterable[Handed]) -> str:
-    """A sentence on those whose previewed outcome holds, and who have other points nevertheless."""
-    said = Previewed(course).said()
-    kept = [one for one in sorted(taken) if one in counts and one in said]
-    found = [one for one in kept if abs(counts[one] - said[one]) > SAME]
-    if not found:
-        return ""
-    names = ", ".join(f"{one.student} {counts[one]:g}, not {said[one]:g}" for one in found)
-    counts_otherwise = "count otherwise" if len(found) > 1 else "counts otherwise"
-    return (
-        f"{len(found)} {counts_otherwise} than the preview said, for the gradebook changed since "
-        f"(by hand, a due date, a penalty): {names}."
-    )

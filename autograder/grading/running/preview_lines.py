@@ -1,8 +1,7 @@
 """What a preview prints: who would gain and lose which points, and why."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterator
 
 from autograder.cell_metadata import exercise_called
 from autograder.grading.classroom import item_analysis
@@ -16,9 +15,6 @@ def lines(preview: Preview) -> Iterator[str]:
     several = len({change.why for change in preview.changes}) > 1
     for change in sorted(preview.changes, key=_sign):
         yield from _student(change, several)
-    for lesson, name, before, after in preview.other_points():
-        yield f"{lesson}: {name} has {count(after)} in place of {before:g}."
-    yield from _exercises(preview.changes)
     yield from _counts(preview)
 
 
@@ -74,35 +70,10 @@ def _part(part: Part, why: str) -> str:
     return f"{before:g} → {after:g} of {most:g}{extra}: {why}"
 
 
-def _exercises(changes: Iterable[Change]) -> Iterator[str]:
-    """By exercise: how many gain and how many lose, and what their answers are now."""
-    found: dict[tuple[str, str], dict[str, Counter[str]]] = {}
-    for change in changes:
-        for part in change.parts:
-            if part.changed and not part.worth_another:
-                what = "gain" if part.after[0] > part.before[0] else "lose"
-                kinds = found.setdefault((change.one.lesson, part.result.name), {})
-                kind = item_analysis.kind(asdict(part.result))
-                kinds.setdefault(what, Counter())[kind] += 1
-    for (lesson, name), kinds in found.items():
-        told = (
-            f"{kind.total()} {what}{'s' * (kind.total() == 1)} ({_kinds(kind)})"
-            for what, kind in sorted(kinds.items())
-        )
-        yield f"{lesson}: in {name}, {' and '.join(told)}."
-
-
-def _kinds(kinds: Counter[str]) -> str:
-    if len(kinds) == 1:
-        return f"now {next(iter(kinds))}"
-    return "now " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-
-
 def _counts(preview: Preview) -> Iterator[str]:
     signs = Counter(map(_sign, preview.changes))
     told = len(preview.handed) - len(preview.unsaid) - len(preview.first)
     gain, lose = signs[0], signs[1]
-    same = sum(one.gain == 0 and any(part.changed for part in one.parts) for one in preview.changes)
     if told and not gain and not lose:
         yield f"Nobody's points would change: {told} would keep theirs."
     elif told:
@@ -111,8 +82,6 @@ def _counts(preview: Preview) -> Iterator[str]:
             f"Of {told} graded before, {gain} would gain points, {lose} would lose some, and "
             f"{keep} would keep theirs."
         )
-    if same:
-        yield f"{same} of those who keep theirs would gain in one exercise and lose in another."
     if preview.first:
         yield f"{len(preview.first)} would be graded for the first time."
     by_hand = sum(part.stays for change in preview.changes for part in change.parts)
@@ -121,5 +90,3 @@ def _counts(preview: Preview) -> Iterator[str]:
             f"Scores by hand stay, {by_hand} of them although the check would give other points: "
             "they would be marked “needs manual grade”."
         )
-    if any(change.before.penalty or change.after.penalty for change in preview.changes):
-        yield "Late penalties are taken off, as autograder grade would."

@@ -7,7 +7,6 @@ half written is none, and one that is outdated is seen to be.
 import json
 import shutil
 
-from attention.provided.files import write_aside
 from autograder.grading.classroom.folders import PREVIEW, Course, Handed
 from autograder.grading.execution.task import Graded
 from autograder.grading.notebook import records
@@ -20,13 +19,11 @@ class Previewed:
     def __init__(self, course: Course) -> None:
         self.course = course.previewed()
         self._folder = course.root / PREVIEW
-        self._points = self._folder / "points.json"
 
     def start(self) -> None:
-        """Make the folder; what an earlier preview has told is not said any more."""
+        """Make the folder."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._forget_gradebook()
-        self._points.unlink(missing_ok=True)
 
     def stop(self) -> None:
         """Remove the copy of the gradebook."""
@@ -56,19 +53,6 @@ class Previewed:
         if folder.is_dir():
             records.forget(folder)
             shutil.rmtree(folder, ignore_errors=True)
-
-    def say(self, points: dict[Handed, float]) -> None:
-        """Keep what a preview has told when it ended: the points that would count."""
-        told = [[one.lesson, one.student, count] for one, count in points.items()]
-        write_aside(self._points, json.dumps(told).encode())
-
-    def said(self) -> dict[Handed, float]:
-        """What the last preview has told, if it came to its end."""
-        try:
-            told = json.loads(self._points.read_text(encoding="utf-8"))
-            return {Handed(lesson, student): count for lesson, student, count in told}
-        except (OSError, ValueError, TypeError):
-            return {}
 
     def tidy(self) -> None:
         """Remove the folder once no outcome in it is left to be taken over."""

@@ -82,14 +82,6 @@ def test_new_changed_and_missing_students(root, run, write):
         }
 
 
-def test_an_address_that_two_have_is_told(run, write):
-    rows = "id,email,lms_user_id\nada,Lab@uni.example,101\nbob,lab@uni.example,102\nzoe,,102\n"
-    status, told, _ = run("roster", write(rows))
-    assert status == 0
-    assert "ada, bob share lab@uni.example" in told
-    assert "bob, zoe share 102" in told
-
-
 def test_nobody_who_handed_in_is_removed(root, run, write, book):
     run("roster", write(NBGRADER))
     book.update_or_create_assignment(FIRST)
@@ -106,7 +98,6 @@ def test_nobody_who_handed_in_is_removed(root, run, write, book):
     [
         "Username,Email\nADA@UNI,Ada@uni.example\n",
         "Username,Canvas ID\nADA@UNI,101\n",
-        "Full name,Email address\nAda Lovelace,elsewhere@uni.example\n",  # with no number: known
     ],
 )
 def test_nobody_is_there_twice_under_two_ids(run, write, book, text):
@@ -117,9 +108,6 @@ def test_nobody_is_there_twice_under_two_ids(run, write, book, text):
     assert (status, said) == (1, "") and "1 of the file are in the gradebook under another" in err
     book.db.expire_all()
     assert [one.id for one in book.students] == ["ada"]
-    assert run("roster", write(text), "--namesakes")[0] == 0
-    book.db.expire_all()
-    assert len(book.students) == 2
 
 
 def test_a_roster_that_is_not_there_is_a_sentence(run):

@@ -308,8 +308,7 @@ def test_names_of_any_script_go_through_every_command(course, run, monkeypatch):
         folder = course / "class" / "submitted" / name / SLUG
         folder.mkdir(parents=True)
         (folder / f"{SLUG}.ipynb").write_text("{}")
-    status, said = run("grade")
-    assert status == 1 and len(said.splitlines()) == 1 and "look like one student" in said
+    assert run("grade") == (0, "")
     assert scores(course) == {**dict.fromkeys(NAMES, 0), "ada": 5, "ben": 5}
     for words in (["feedback", "--to", "back.zip"], ["report"], ["grades", "--to", "grades.csv"]):
         assert run(*words) == (0, "")

@@ -72,7 +72,7 @@ def test_an_example_names_nobody_and_is_short():
     shown = student_answers.example(LONG, "zoe")
     assert shown.splitlines() == [
         "def softmax(scores, dim):",
-        '    …_sum = "# no comment"',
+        "    …_sum = '# no comment'",
         "    return …_sum",
     ]
     many = student_answers.example("\n".join(f"x{n} = {n}" for n in range(99)), "zoe")

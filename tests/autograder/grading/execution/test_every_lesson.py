@@ -13,6 +13,7 @@ from autograder.grading.classroom import sample_class
 from autograder.grading.notebook import records
 from autograder.grading.notebook.submission import parse
 from autograder.sandbox.sandbox import Sandbox
+from benchmarks.written_out import is_written_out
 from tests.autograder.one import grade_submission
 
 ALWAYS = ("01", "06")  # for the others it takes five minutes more
@@ -32,9 +33,9 @@ def variants(slug):
     items = registry.of_lesson(slug[3:])
     other, wrong = {}, {}
     for name, item in items.items():
-        if found := [*filter(sample_class.is_written_out, registry.alternatives(item))]:
+        if found := [*filter(is_written_out, registry.alternatives(item))]:
             other[name] = found[-1]
-        if found := [*filter(sample_class.is_written_out, registry.mistakes(item))]:
+        if found := [*filter(is_written_out, registry.mistakes(item))]:
             wrong[name] = found[0]  # of some exercises all are made by functions
     return other, wrong
 

@@ -6,7 +6,7 @@ import pytest
 from autograder import ROOT, cell_metadata
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
-from autograder.grading.notebook.lesson_by_content import Contents, defined
+from autograder.grading.notebook.lesson_by_content import defined, is_of
 from autograder.grading.notebook.records import read_notebook
 from autograder.grading.notebook.submission import parse
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course
@@ -18,28 +18,17 @@ def notebook(*sources):
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in sources])
 
 
-def contents():
-    return Contents(
-        (SLUG, OTHER), lambda slug: read_notebook(ROOT / f"solutions/{slug}/{slug}.ipynb")
-    )
+def master(slug):
+    return read_notebook(ROOT / f"solutions/{slug}/{slug}.ipynb")
 
 
-def test_most_cells_decide_then_what_is_named():
-    first, other = (parse(sample_class.blank(slug)) for slug in (SLUG, OTHER))
-    both = parse(sample_class.blank(SLUG))
-    both.cells += other.cells[:3]
-    assert contents().lesson(first, [OTHER]) == SLUG
-    assert contents().lesson(other, []) == OTHER
-    assert contents().lesson(both, [OTHER]) == SLUG
-
-
-def test_functions_count_for_a_lesson_that_is_named():
+def test_a_lessons_cells_or_functions_make_a_notebook_its_own():
+    assert is_of(parse(sample_class.blank(SLUG)), master(SLUG))
+    assert not is_of(parse(sample_class.blank(SLUG)), master(OTHER))
     ours = parse(notebook("import torch", "def softmax(scores, dim):\n    return scores"))
     assert defined(ours) == {"softmax"}
-    assert contents().lesson(ours, [SLUG]) == SLUG
-    assert contents().lesson(ours, [OTHER]) == ""
-    assert contents().lesson(ours, []) == ""
-    assert contents().lesson(parse(notebook("# def softmax(scores):")), [SLUG]) == ""
+    assert is_of(ours, master(SLUG)) and not is_of(ours, master(OTHER))
+    assert not is_of(parse(notebook("# def softmax(scores):")), master(SLUG))
 
 
 @pytest.mark.parametrize(

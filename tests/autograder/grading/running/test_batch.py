@@ -75,7 +75,7 @@ def test_damage_is_a_score_and_a_sentence(course):
     link.symlink_to(course / "solutions" / SLUG)
     said, told, status = grade(course, "--sandbox", "auto", check=False)
     assert status == 1
-    assert f"renamed/{SLUG}/ holds final (2).ipynb, but no {SLUG}.ipynb: rename it" in told
+    assert f"renamed/{SLUG}/final (2).ipynb lies where no work is looked for" in told
     found = scores(course)
     assert found.pop("ada") == 5
     assert found == dict.fromkeys([*broken, "nothing", "renamed", "linked"], 0)

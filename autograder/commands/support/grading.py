@@ -1,0 +1,178 @@
+"""Grade what a class handed in, and say what became of it: ``autograder grade``, once it began."""
+
+import argparse
+import collections
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from autograder.commands.support import STOPPED, group_work
+from autograder.commands.support.changed_lessons import set_apart
+from autograder.commands.support.preview import preview
+from autograder.commands.support.progress import work
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.classroom.gradebook import Book
+from autograder.grading.classroom.misplaced import misplaced
+from autograder.grading.classroom.unexpected_names import absent, strangers
+from autograder.grading.notebook.lesson_by_content import FOREIGN
+from autograder.grading.notebook.result import Exercise, Result
+from autograder.grading.running import changed_points
+from autograder.grading.running.batch import Batch
+from autograder.grading.running.previewed import Previewed
+from autograder.grading.running.regrading import Regrading
+from autograder.term import groups
+
+
+def take_turn(course: Course, workers: Any, options: argparse.Namespace, needed: str) -> int:
+    """Grade, and say who is not graded or not known."""
+    if not options.preview:
+        for sentence in group_work.share(course):
+            print(sentence, flush=True)
+    asked = course.in_sections(options.section)
+    there = course.submissions(options.lesson, options.student)
+    handed = [one for one in there if asked(one.student)]
+    if handed and options.preview:
+
+        def make_batch(copy: Book, chosen: list[Handed]) -> Batch:
+            return _batch(course, copy, chosen, options, needed)[0]
+
+        return preview(course, handed, workers, make_batch, options)
+    if handed:
+        with Book(course) as book:
+            handed, left = set_apart(course, book, handed, options.adopt)
+            status = _grade(course, book, handed, workers, options, needed) if handed else 0
+            if status == STOPPED:
+                return status
+            status = _compare(book, handed, options) or status or left
+    else:
+        print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
+        status = 1
+    return _point_at("not graded: ", misplaced(course, options.lesson, options.student)) or status
+
+
+def _point_at(what: str, sentences: Iterable[str]) -> int:
+    """Print sentences for an instructor to act on; exit status 1 if there is one."""
+    status = 0
+    for sentence in sentences:
+        print(f"{what}{sentence}", file=sys.stderr)
+        status = 1
+    return status
+
+
+def _compare(book: Book, handed: list[Handed], options: argparse.Namespace) -> int:
+    """Say how many handed in nothing, and who is not in the roster; exit status 1 for the latter.
+
+    Nobody who handed in nothing is named: what is printed may be kept in a log.
+    """
+    roster = book.roster()
+    if any(roster.values()) and not options.student:
+        for lesson in sorted({one.lesson for one in handed}):
+            if missing := len(absent(roster, handed, lesson)):
+                print(f"{missing} of the roster handed in nothing of {lesson}.")
+    return _point_at("graded, but ", strangers(roster, handed))
+
+
+def _grade(
+    course: Course,
+    book: Book,
+    handed: list[Handed],
+    workers: Any,
+    options: argparse.Namespace,
+    needed: str,
+) -> int:
+    batch, again = _batch(course, book, handed, options, needed)
+    _announce(batch, len(handed), again)
+    status = _work(batch, handed, workers)
+    if status != STOPPED:
+        if again:
+            again.end()
+        Previewed(course).tidy()
+    return status
+
+
+def _batch(
+    course: Course,
+    book: Book,
+    handed: list[Handed],
+    options: argparse.Namespace,
+    needed: str,
+) -> tuple[Batch, Regrading | None]:
+    """What is to be graded, and the run of which it is a part where all is graded again."""
+    chosen = [
+        sorted(names) for names in (options.lesson, options.student, options.section) if names
+    ]
+    again = Regrading(course, chosen, begin=not options.preview) if options.regrade else None
+    how: Any = {"walls": needed, "regrading": again.name if again else ""}
+    how["preview"] = options.preview
+    shared = groups.copies(course.choices).items()
+    how["copies"] = {Handed(*copy): Handed(copy[0], own) for copy, own in shared}
+    batch = Batch(course, book, handed, options.sandbox, **how)
+    return batch, again
+
+
+def _announce(batch: Batch, count: int, again: Regrading | None) -> None:
+    """Say who is skipped, and why others are graded again."""
+    if again and again.resumed:
+        print(f"The regrading that began on {again.name[:19]} UTC goes on.")
+    if batch.done:
+        print(f"{len(batch.done)} of {count} are graded and unchanged: skipped.")
+    for reason, number in collections.Counter(batch.reasons.values()).most_common():
+        print(f"{number} of {count} graded again: {reason}.")
+    if batch.taken:
+        print(
+            f"{len(batch.taken)} of {count} taken over from the preview: nothing has changed since."
+        )
+    for reason, number in collections.Counter(batch.outdated.values()).most_common():
+        print(f"{number} of {count} previewed, and yet graded afresh: {reason}.")
+    sys.stdout.flush()
+
+
+def _work(batch: Batch, handed: list[Handed], workers: Any) -> int:
+    start, total = time.monotonic(), len(batch.waiting)
+
+    def line(number: int, one: Handed, result: Result) -> str:
+        gained = changed_points.gain(batch, one)
+        told = _line(number, total, result, batch.counts[one], gained)
+        own = batch.copies.get(one)
+        return f"{told}  (handed in by {own.student})" if own else told
+
+    if not work(batch, workers, "grading", line):
+        return STOPPED
+    return _sum_up(batch, handed, total, time.monotonic() - start)
+
+
+def _line(number: int, total: int, result: Result, counts: float, gained: float) -> str:
+    told = [f"was {result.score - gained:g}"] if gained else []
+    if abs(counts - result.score) > 1e-6:  # by hand, or for being late
+        told.append(f"counts as {counts:g}")
+    if result.problem:
+        told.append(result.problem.splitlines()[0])
+    elif lost := ", ".join(_lost(one) for one in result.exercises if one.score < one.max):
+        told.append(f"lost: {lost}")
+    if result.doubt:
+        told.append(f"graded again, alone: {result.doubt}")
+    place = f"{number:>{len(str(total))}}/{total}"
+    score, why = f"{result.score:g}/{result.max:g}", "; ".join(told)
+    return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()
+
+
+def _lost(one: Exercise) -> str:
+    """An exercise in which points were lost, and how many where not all were."""
+    return f"{one.name} ({one.max - one.score:g} of {one.max:g})" if one.score else one.name
+
+
+def _sum_up(batch: Batch, handed: list[Handed], total: int, seconds: float) -> int:
+    incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
+    if total:
+        print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
+    for sentence in changed_points.sentences(batch):
+        print(sentence)
+    failed = [one for one in handed if one in batch.done and not batch.done[one].parts]
+    for one in sorted({*incomplete, *failed}):
+        why = batch.unkept.get(one, "see its reasons.json")
+        print(f"not graded: {one.student}, {one.lesson}; {why}", file=sys.stderr)
+    strange = [one for one in batch.done if batch.done[one].problem.startswith(FOREIGN)]
+    for one in sorted(strange):
+        print(f"0 points: {one.student}, {one.lesson}: {batch.done[one].problem}", file=sys.stderr)
+    return 1 if incomplete or failed or strange else 0
