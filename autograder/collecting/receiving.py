@@ -25,7 +25,7 @@ from autograder.grading.feedback.return_format import RECEIVED
 from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.filenames import is_notebook
 from autograder.grading.notebook.lesson_by_content import is_of
-from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, read_bytes
+from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, place, read_bytes
 from autograder.temporary import Temporary
 
 
@@ -164,7 +164,7 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     folder = path.parent
     if is_linked(folder):
         raise Refused(f"{course.shown(folder)} is a link, which is not followed")
-    there = read_bytes(path, MAX_BYTES)
+    there = read_bytes(place(path), MAX_BYTES)
     before = nbgrader_files.moment(folder)
     if there is not None and hashlib.sha256(there).digest() == one.digest:
         wrong = before != when if one.clues.late else due and before and before > due

@@ -15,6 +15,7 @@ from autograder.commands.support import group_work
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook.result import clean, listed
+from autograder.grading.notebook.submission import place
 
 DESCRIPTION = (
     "Put the notebooks in a folder or zip into class/submitted/STUDENT/LESSON/: what Canvas and "
@@ -131,7 +132,7 @@ def _attempts(done: Received) -> None:
 def _missing(course: Course, done: Received, roster: Roster, options: argparse.Namespace) -> None:
     if not roster.students:
         return
-    before = [one for one in course.submissions() if course.submitted(one).exists()]
+    before = [one for one in course.submissions() if place(course.submitted(one)).exists()]
     there = {(one.lesson, one.student) for one in before}
     there |= {(one.lesson, one.student) for one in done.all}
     # What a dry run does not copy to the others of a group counts for them all the same.

@@ -8,6 +8,7 @@ from autograder import lessons
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook.filenames import is_notebook, not_an_id
 from autograder.grading.notebook.result import clean
+from autograder.grading.notebook.submission import place
 
 
 def misplaced(
@@ -29,7 +30,7 @@ def misplaced(
         shown = " ".join(clean(course.shown(path)).split())  # on one line, whatever it is called
         if len(parts) > 1 and (why := not_an_id(student)):
             yield f"{shown} is in no student's folder, for {why}: rename {clean(student)!r}"
-        elif lesson not in known or not os.path.lexists(course.submitted(Handed(lesson, student))):
+        elif lesson not in known or not place(course.submitted(Handed(lesson, student))).exists():
             yield (
                 f"{shown} lies where no work is looked for: put it into "
                 f"{course.shown(top)}/STUDENT/LESSON/LESSON.ipynb, or give the folder to "

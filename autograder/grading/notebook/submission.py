@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder import cell_metadata
+from autograder.grading.notebook.filenames import original
 from autograder.grading.notebook.result import clean
 
 MAX_BYTES = 50 * 2**20
@@ -41,12 +42,14 @@ class Submission:
 def read(path: Path | str, own_folders: int = 0) -> Submission:
     """Read the notebook at ``path``; a Submission with ``problem`` set if that is impossible.
 
-    So many folders above it are the student's too, and may not be links out of there.
+    A sole notebook beside it that a browser renamed is read in its place. So many folders above it
+    are the student's too, and may not be links out of there.
     """
     path = Path(path)
     try:
         if any(folder.is_symlink() for folder in path.parents[:own_folders]):
             raise Unreadable("the submission is a link to another folder")
+        path = place(path)
         data = read_bytes(path, MAX_BYTES)
         if data is None:
             raise Unreadable(_missing(path))
@@ -55,6 +58,19 @@ def read(path: Path | str, own_folders: int = 0) -> Submission:
         return Submission(problem=clean(str(reason)))
     except Exception as error:  # whatever trips over a student's folder, the class is graded
         return Submission(problem=f"the submission cannot be read: {type(error).__name__}")
+
+
+def place(path: Path) -> Path:
+    """Where the notebook lies that should be at ``path``.
+
+    That is beside it, where the folder's only notebook has the name that a browser or a desktop
+    gives to a copy, as in ``NAME (1).ipynb``.
+    """
+    if not os.path.lexists(path):
+        there = list(path.parent.glob("*.ipynb"))
+        if len(there) == 1 and original(there[0].name)[0] == path.stem:
+            return there[0]
+    return path
 
 
 def is_linked(folder: Path) -> bool:

@@ -16,6 +16,7 @@ from autograder.grading.running.result_dependencies import Dependencies
 from tests.autograder.small_class import hand_in, kept, make_course, scores
 
 SLUG = "00_getting_started"
+NO_CHOICE = "there is no a.ipynb, only a (1).ipynb: it must keep its name"
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,12 @@ class TestReading:
     def test_a_renamed_notebook(self, tmp_path):
         (tmp_path / "final.ipynb").write_text("{}")
         assert "only final.ipynb: it must keep its name" in read(tmp_path / "a.ipynb").problem
+
+    def test_a_sole_notebook_that_a_browser_renamed_is_read(self, tmp_path):
+        for name in ("a (1).ipynb", "a-Copy1.ipynb"):
+            (tmp_path / name).write_text('{"nbformat": 4, "cells": []}')
+            problem = read(tmp_path / "a.ipynb").problem
+            assert problem == ("" if name == "a (1).ipynb" else NO_CHOICE)
 
     def test_a_link_is_not_followed(self, tmp_path):
         (tmp_path / "secret").write_text('{"nbformat": 4, "cells": []}')
