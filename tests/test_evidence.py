@@ -1,8 +1,6 @@
 """The recorded experiments: that they are complete, and that one point of each comes out again."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -109,8 +107,6 @@ def test_what_is_missing_is_run_and_what_is_not_asked_for_is_dropped(tmp_path):
     assert found == [row["point"] for row in recorded[name]]
 
 
-def test_an_unknown_lesson_is_refused():
-    command = [sys.executable, "-m", "attention.experiments", "no_such_lesson"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("no experiments for no_such_lesson; there are:")
+def test_an_unknown_lesson_is_refused(capsys):
+    assert main(["no_such_lesson"]) == 1
+    assert capsys.readouterr().err.startswith("no experiments for no_such_lesson; there are:")

@@ -155,7 +155,9 @@ print(peak_mib(twenty), peak_mib(twenty, "mps"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts the peak")
-@pytest.mark.parametrize(("asked", "got"), [("", 1), ("torch.set_num_threads(4)", 4)])
+@pytest.mark.parametrize(
+    ("asked", "got"), [pytest.param("", 1, marks=pytest.mark.long), ("torch.set_num_threads(4)", 4)]
+)
 def test_peak_memory_where_several_threads_have_computed(asked, got):
     # What asks for threads of its own accord, as compiled code does, gets them, too.
     program = f"""

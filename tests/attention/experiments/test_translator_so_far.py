@@ -23,7 +23,7 @@ BOTH = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinuso
         ),
         pytest.param("07", {"MultiHeadAttention": MultiHeadAttention}, marks=pytest.mark.long),
         pytest.param("08", BOTH, marks=pytest.mark.long),
-        ("09", {**BOTH, "EncoderLayer": EncoderLayer}),
+        pytest.param("09", {**BOTH, "EncoderLayer": EncoderLayer}, marks=pytest.mark.long),
     ],
 )
 def test_the_library_s_pieces_give_the_recorded_losses(lesson, pieces, capsys):

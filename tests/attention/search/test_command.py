@@ -198,6 +198,7 @@ def test_ctrl_c_is_one_sentence(notes, tmp_path):
     assert done.stderr == "stopped; what was read so far is kept in the index\n"
 
 
+@pytest.mark.long
 def test_whoever_reads_the_output_may_stop(notes, tmp_path):
     words = ["sort", str(notes), "--small", "--index", str(tmp_path / "index")]
     read, write = os.pipe()

@@ -300,6 +300,7 @@ def test_a_line_is_answered_before_the_next_and_ctrl_c_is_one_word():
         assert process.stderr.read() == b"stopped\n"
 
 
+@pytest.mark.long
 def test_a_reader_that_has_enough_ends_it_without_a_word():
     with started() as process:
         process.stdin.write(b"seven\n")

@@ -48,6 +48,7 @@ class TestTries:
         assert f"twice: {BUSY}; grade it again when less runs here" in str(found)
 
 
+@pytest.mark.long
 @pytest.mark.busy
 def test_what_is_tried_again_is_so_when_all_else_is_done(monkeypatch):
     """Two tasks in doubt: the pool yields the others first, then these, one at a time."""
