@@ -79,7 +79,7 @@ def test_a_few_steps_lower_the_loss_and_come_out_again(muon):
         optimizer = changes.adamw(model.parameters(), 3e-3)
         if muon:
             optimizer = changes.Both(model, 3e-3, muon)
-        return changes.learn(model, optimizer, 3e-3, 0, 3)[0]
+        return changes.learn(model, optimizer, 3e-3, 0, 6)[0]
 
     found = losses()
     assert found[-1] < found[0] - 0.2

@@ -36,7 +36,6 @@ def pairs():
 
 @pytest.fixture
 def device(monkeypatch):
-    monkeypatch.setattr(RunFolder, "draw", lambda *_: None)  # a picture is drawn on the CPU
     with cuda(monkeypatch) as there:
         yield there
 
@@ -250,7 +249,6 @@ def test_compiled_layers_are_whole_graphs_for_batches_of_every_size(pairs, tmp_p
     monkeypatch.setattr(
         nn.Module, "compile", lambda self, **how: known(self, backend=keep, fullgraph=True, **how)
     )
-    monkeypatch.setattr(RunFolder, "draw", lambda *_: None)
     compiled = train(pairs, tmp_path / "compiled", CPU, compile=True)
     plain = train(pairs, tmp_path / "plain", CPU)
     assert losses(compiled) == pytest.approx(losses(plain), rel=1e-5)

@@ -59,7 +59,7 @@ def losses(folder):
     return [row["loss"] for row in RunFolder(folder).metrics(99)]
 
 
-def test_a_training_leaves_all_that_is_promised(file, tmp_path, capsys):
+def test_a_training_leaves_all_that_is_promised(file, tmp_path, capsys, drawn):
     folder, exported = tmp_path / "run", tmp_path / "copy.safetensors"
     assert command.main(arguments(file, folder, "--export", str(exported))) == 0
     assert {path.name for path in folder.iterdir()} == {
