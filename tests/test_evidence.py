@@ -27,8 +27,12 @@ QUICK = {  # those that take less than half a second
     *("05 fetch without a matrix", "07 without W_o", "how many heads", "additive against dot"),
     *("09 fewer layers", "04 pairs that a rank holds"),
 }
+LENGTHY = {  # those that take more than ten seconds, of lessons that have others
+    *("hidden words", "positions", "tied tables", "sampling x smoothing", "samples and beams"),
+    *("cache that stays", "learning rates", "gradient noise", "more sentences", "a strange batch"),
+}
 # Of the others, those that CI trains again: one a lesson.
-FIRST = {lesson: name for lesson, name in reversed(AGAIN) if name not in QUICK}
+FIRST = {lesson: name for lesson, name in reversed(AGAIN) if name not in QUICK | LENGTHY}
 
 
 @pytest.mark.parametrize(("lesson", "name"), RECORDED)

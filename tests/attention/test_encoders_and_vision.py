@@ -226,6 +226,7 @@ def test_the_stored_parameters_are_those_of_the_models():
     assert {**STORED["settings"], **benchmark.SIZES} == STORED["settings"]
 
 
+@pytest.mark.every
 @pytest.mark.long
 def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
     """Logistic regression, and one seed of one network."""

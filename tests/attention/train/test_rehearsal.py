@@ -238,6 +238,7 @@ def test_a_device_is_chosen_by_the_rank_and_described(monkeypatch):
         torch.set_float32_matmul_precision(before)
 
 
+@pytest.mark.long
 def test_compiled_layers_are_whole_graphs_for_batches_of_every_size(pairs, tmp_path, monkeypatch):
     """On the CPU, for Inductor's kernels need a machine to run on: what Dynamo makes of them."""
     graphs, known = [], nn.Module.compile

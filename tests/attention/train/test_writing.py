@@ -203,6 +203,7 @@ def test_two_processes_learn_as_one_does(file, tmp_path, monkeypatch):
     assert found[0] == found[1] == pytest.approx(steps_of(file), rel=1e-4)
 
 
+@pytest.mark.every
 @pytest.mark.long
 def test_torchrun_has_the_losses_of_one_process(file, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
