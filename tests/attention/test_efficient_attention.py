@@ -133,6 +133,7 @@ def test_the_cache_is_what_the_tensors_take():
     assert efficient_attention.kv_cache_bytes(10, 4, 3, 5) == sum(layer.nbytes for layer in layers)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts the peak")
 def test_peak_memory_is_that_of_the_tensors_at_one_time():
     # In a process of its own, so that nothing counts which other tests have left behind.

@@ -251,6 +251,7 @@ def test_the_record_supports_what_the_lesson_says():
         assert ink > attention
 
 
+@pytest.mark.long
 def test_the_benchmark_measures_what_is_blanked(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     to = tmp_path / "short.json"

@@ -179,6 +179,7 @@ def test_a_damaged_model_is_one_sentence(search, notes, monkeypatch, tmp_path):
     assert status == 1 and "model.safetensors is not what it was" in err and err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_ctrl_c_is_one_sentence(notes, tmp_path):
     """In a process of its own, which stops while it makes vectors."""
     code = (

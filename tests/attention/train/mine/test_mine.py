@@ -221,7 +221,9 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize(
+    "kind", ["raises", pytest.param("shape", marks=pytest.mark.long), "values"]
+)
 def test_a_wrong_piece_is_named_and_left_to_the_library(kind, every, tmp_path):
     text, sentence = WRONG[kind]
     folder = written(tmp_path / "mine", "masked_attention", "masked_attention", text)
