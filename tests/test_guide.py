@@ -88,6 +88,7 @@ def run(words):
         return cli.main(words), out.getvalue()
 
 
+@pytest.mark.long
 @needs("bubblewrap")
 def test_the_commands_of_the_guide_take_a_class_through_a_term(course):
     asked = commands()

@@ -309,6 +309,7 @@ def test_conda_names_no_version_of_its_own():
     assert [pin for pin in pins if known.get(canonicalize_name(pin[0])) != pin[1]] == []
 
 
+@pytest.mark.long
 def test_imported_packages_are_required():
     files = [path for name in ("attention", "autograder") for path in (ROOT / name).rglob("*.py")]
     imported = set().union(*(imports(path) for path in files))

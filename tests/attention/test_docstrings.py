@@ -107,6 +107,7 @@ def test_the_stored_settings_and_rules_are_those_of_the_command():
         assert STORED["rules"][name] == pytest.approx(sum(scores) / len(scores), abs=1e-4)
 
 
+@pytest.mark.every
 @pytest.mark.long
 def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
     """The first point of one seed: 20 steps."""

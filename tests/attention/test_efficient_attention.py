@@ -133,6 +133,7 @@ def test_the_cache_is_what_the_tensors_take():
     assert efficient_attention.kv_cache_bytes(10, 4, 3, 5) == sum(layer.nbytes for layer in layers)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts the peak")
 def test_peak_memory_is_that_of_the_tensors_at_one_time():
     # In a process of its own, so that nothing counts which other tests have left behind.
@@ -155,7 +156,9 @@ print(peak_mib(twenty), peak_mib(twenty, "mps"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts the peak")
-@pytest.mark.parametrize(("asked", "got"), [("", 1), ("torch.set_num_threads(4)", 4)])
+@pytest.mark.parametrize(
+    ("asked", "got"), [pytest.param("", 1, marks=pytest.mark.long), ("torch.set_num_threads(4)", 4)]
+)
 def test_peak_memory_where_several_threads_have_computed(asked, got):
     # What asks for threads of its own accord, as compiled code does, gets them, too.
     program = f"""

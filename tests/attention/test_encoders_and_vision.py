@@ -226,6 +226,7 @@ def test_the_stored_parameters_are_those_of_the_models():
     assert {**STORED["settings"], **benchmark.SIZES} == STORED["settings"]
 
 
+@pytest.mark.every
 @pytest.mark.long
 def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
     """Logistic regression, and one seed of one network."""
@@ -250,6 +251,7 @@ def test_the_record_supports_what_the_lesson_says():
         assert ink > attention
 
 
+@pytest.mark.long
 def test_the_benchmark_measures_what_is_blanked(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     to = tmp_path / "short.json"

@@ -76,6 +76,7 @@ def test_the_rows_have_the_columns_of_the_page(rehearsed):
     assert "### Beside other libraries\n\nNot measured yet." in text
 
 
+@pytest.mark.long
 def test_each_command_is_one_that_can_be_typed(rehearsed):
     text = (rehearsed / "rows.md").read_text(encoding="utf-8")
     text = text.replace(" \\\n    ", " ")
@@ -85,6 +86,7 @@ def test_each_command_is_one_that_can_be_typed(rehearsed):
     assert all(shlex.split(line)[:2] == ["python", "-m"] for line in typed)
 
 
+@pytest.mark.long
 def test_a_second_call_does_nothing_again(rehearsed, capsys):
     out = rehearsed
     before = {path: path.stat().st_mtime_ns for path in out.glob("*.log")}
@@ -97,6 +99,7 @@ def test_a_second_call_does_nothing_again(rehearsed, capsys):
     assert (out / "rows.md").read_text(encoding="utf-8") == text
 
 
+@pytest.mark.long
 def test_the_rows_go_between_two_marks_once(rehearsed, tmp_path, capsys):
     out = rehearsed
     page = tmp_path / "training.md"

@@ -5,6 +5,7 @@ import shutil
 import sys
 
 import nbformat
+import pytest
 from traitlets.config import Config
 
 from autograder.building.generate_assignment import release
@@ -12,6 +13,7 @@ from autograder.course import configure
 from tests.autograder import mini
 
 
+@pytest.mark.long
 def test_generate_assignment_makes_the_same_bytes(built, nbgrader):
     expected = built.lesson.read_bytes()
     shutil.rmtree(built.lesson.parent)
@@ -20,6 +22,7 @@ def test_generate_assignment_makes_the_same_bytes(built, nbgrader):
     assert built.lesson.read_bytes() == expected
 
 
+@pytest.mark.long
 def test_validate_passes_the_solution_and_fails_every_check_of_the_lesson(built, nbgrader):
     solution, lesson = nbgrader("validate", built.solution, built.lesson).split("VALIDATION FAILED")
     assert "Success! Your notebook passes all the tests." in solution

@@ -30,6 +30,7 @@ def test_what_is_padded_changes_no_reader(name):
     torch.testing.assert_close(reader(wide), reader(words))
 
 
+@pytest.mark.long
 def test_readers_are_trained_and_drawn(short):
     experiments.show_documents()
     readers, able = experiments.four_readers(*PIECES)
@@ -46,6 +47,7 @@ def test_the_gain_of_hidden_words_is_that_of_the_record():
     assert 0.08 <= experiments.draw_hidden_words() <= 0.12
 
 
+@pytest.mark.long
 def test_a_vision_transformer_is_trained_and_looked_at(short):
     experiments.show_digits()
     model = experiments.train_on_digits(VisionTransformer)

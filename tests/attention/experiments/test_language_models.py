@@ -75,6 +75,7 @@ def test_a_leaky_mask_shows_in_what_is_printed(capsys):
     assert leaks.endswith("[6, 7, 8, 9, 10, 11]")
 
 
+@pytest.mark.long
 def test_twins_and_rules_are_counted(capsys):
     rows = docstrings.load()
     assert experiments.near_twins(rows) == pytest.approx(0.091, abs=0.001)

@@ -86,6 +86,7 @@ def test_what_is_recorded_is_drawn():
     assert len(training_on_gpu.sixteen_bits()) == 2
 
 
+@pytest.mark.long
 def test_a_training_resumes_exactly_with_all_of_its_state():
     stored = {}
 

@@ -23,7 +23,7 @@ BOTH = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinuso
         ),
         pytest.param("07", {"MultiHeadAttention": MultiHeadAttention}, marks=pytest.mark.long),
         pytest.param("08", BOTH, marks=pytest.mark.long),
-        ("09", {**BOTH, "EncoderLayer": EncoderLayer}),
+        pytest.param("09", {**BOTH, "EncoderLayer": EncoderLayer}, marks=pytest.mark.long),
     ],
 )
 def test_the_library_s_pieces_give_the_recorded_losses(lesson, pieces, capsys):
@@ -47,7 +47,13 @@ def test_each_lesson_adds_its_stages(capsys):
     assert [len(lines) for lines in printed] == [4, 5, 6, 7, 9, 10, 11]
 
 
-@pytest.mark.parametrize("stage", translator_so_far.STAGES)
+@pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param(stage, marks=[pytest.mark.long] * (stage in ("05", "07", "08")))
+        for stage in translator_so_far.STAGES
+    ],
+)
 def test_padding_changes_a_translation_only_where_it_is_not_hidden(stage):
     torch.manual_seed(0)
     pieces = {**BOTH, "EncoderLayer": EncoderLayer}

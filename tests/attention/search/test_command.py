@@ -179,6 +179,7 @@ def test_a_damaged_model_is_one_sentence(search, notes, monkeypatch, tmp_path):
     assert status == 1 and "model.safetensors is not what it was" in err and err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_ctrl_c_is_one_sentence(notes, tmp_path):
     """In a process of its own, which stops while it makes vectors."""
     code = (
@@ -198,6 +199,7 @@ def test_ctrl_c_is_one_sentence(notes, tmp_path):
     assert done.stderr == "stopped; what was read so far is kept in the index\n"
 
 
+@pytest.mark.long
 def test_whoever_reads_the_output_may_stop(notes, tmp_path):
     words = ["sort", str(notes), "--small", "--index", str(tmp_path / "index")]
     read, write = os.pipe()

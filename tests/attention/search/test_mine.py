@@ -69,6 +69,7 @@ def rows(said):
     return {name: rest for name, *rest in found}
 
 
+@pytest.mark.long
 def test_all_pieces_are_used_and_give_the_librarys_vectors(search, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -36,7 +36,6 @@ def pairs():
 
 @pytest.fixture
 def device(monkeypatch):
-    monkeypatch.setattr(RunFolder, "draw", lambda *_: None)  # a picture is drawn on the CPU
     with cuda(monkeypatch) as there:
         yield there
 
@@ -239,6 +238,7 @@ def test_a_device_is_chosen_by_the_rank_and_described(monkeypatch):
         torch.set_float32_matmul_precision(before)
 
 
+@pytest.mark.long
 def test_compiled_layers_are_whole_graphs_for_batches_of_every_size(pairs, tmp_path, monkeypatch):
     """On the CPU, for Inductor's kernels need a machine to run on: what Dynamo makes of them."""
     graphs, known = [], nn.Module.compile
@@ -250,7 +250,6 @@ def test_compiled_layers_are_whole_graphs_for_batches_of_every_size(pairs, tmp_p
     monkeypatch.setattr(
         nn.Module, "compile", lambda self, **how: known(self, backend=keep, fullgraph=True, **how)
     )
-    monkeypatch.setattr(RunFolder, "draw", lambda *_: None)
     compiled = train(pairs, tmp_path / "compiled", CPU, compile=True)
     plain = train(pairs, tmp_path / "plain", CPU)
     assert losses(compiled) == pytest.approx(losses(plain), rel=1e-5)

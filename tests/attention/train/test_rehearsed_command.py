@@ -48,7 +48,7 @@ def losses(folder):
     return [float(row["loss"]) for row in RunFolder(folder).metrics(2)]
 
 
-def test_a_training_leaves_all_that_is_promised(device, tmp_path, capsys):
+def test_a_training_leaves_all_that_is_promised(device, tmp_path, capsys, drawn):
     folder = tmp_path / "run"
     assert command.main([*TINY, "--folder", str(folder)]) == 0
     assert {path.name for path in folder.iterdir()} == {

@@ -92,7 +92,7 @@ def test_metrics_come_back_up_to_a_step(folder):
         folder.metrics(2)
 
 
-def test_learning_curves_are_drawn(folder):
+def test_learning_curves_are_drawn(folder, drawn):
     rows = [
         {"step": s, "loss": 5 / s, "val_loss": "" if s % 2 else 4 / s, "learning_rate": 0.1}
         for s in range(1, 9)

@@ -44,7 +44,7 @@ def losses(folder, steps):
     return [row["loss"] for row in RunFolder(folder).metrics(steps)]
 
 
-def test_a_training_leaves_all_that_is_promised(tmp_path, capsys):
+def test_a_training_leaves_all_that_is_promised(tmp_path, capsys, drawn):
     folder, exported = tmp_path / "run", tmp_path / "copy.safetensors"
     assert main([*arguments(folder, "--steps", "8"), "--export", str(exported)]) == 0
     assert {path.name for path in folder.iterdir()} == {

@@ -59,7 +59,7 @@ def losses(folder):
     return [row["loss"] for row in RunFolder(folder).metrics(99)]
 
 
-def test_a_training_leaves_all_that_is_promised(file, tmp_path, capsys):
+def test_a_training_leaves_all_that_is_promised(file, tmp_path, capsys, drawn):
     folder, exported = tmp_path / "run", tmp_path / "copy.safetensors"
     assert command.main(arguments(file, folder, "--export", str(exported))) == 0
     assert {path.name for path in folder.iterdir()} == {
@@ -203,6 +203,7 @@ def test_two_processes_learn_as_one_does(file, tmp_path, monkeypatch):
     assert found[0] == found[1] == pytest.approx(steps_of(file), rel=1e-4)
 
 
+@pytest.mark.every
 @pytest.mark.long
 def test_torchrun_has_the_losses_of_one_process(file, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"

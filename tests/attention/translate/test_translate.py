@@ -75,10 +75,10 @@ def test_every_line_becomes_a_line(reads, capsys):
 def test_many_lines_keep_their_order(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(lines, "CHUNK", 100)  # so that lines are cut in two
     monkeypatch.setattr(translate, "ROWS", 3)
-    numbers = random.Random(0).sample(range(1, 5000), 20)
+    numbers = random.Random(0).sample(range(1, 5000), 10)
     first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("".join(in_words(number, "en") + "\n" for number in numbers[:16]))
-    second.write_text("".join(in_words(number, "en") + "\n" for number in numbers[16:]))
+    first.write_text("".join(in_words(number, "en") + "\n" for number in numbers[:7]))
+    second.write_text("".join(in_words(number, "en") + "\n" for number in numbers[7:]))
     assert main([SHIPPED, str(first), str(second), "--beam", "1", *CPU]) == 0
     found = capsys.readouterr().out.splitlines()
     assert found == [in_words(number, "de") for number in numbers]
@@ -300,6 +300,7 @@ def test_a_line_is_answered_before_the_next_and_ctrl_c_is_one_word():
         assert process.stderr.read() == b"stopped\n"
 
 
+@pytest.mark.long
 def test_a_reader_that_has_enough_ends_it_without_a_word():
     with started() as process:
         process.stdin.write(b"seven\n")

@@ -110,7 +110,13 @@ class Patient(NotebookClient):
         super().__init__(notebook, **{**settings, **patient})
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, marks=[pytest.mark.long] * (fault in ("warns", "shows", "hangs")))
+        for fault in FAULTS
+    ],
+)
 def test_a_cell_that_fails_names_file_and_line(course, fault, monkeypatch):
     code, words = FAULTS[fault]
     text = f"# %% [markdown]\n# # 00 · Title?\n\n# %%\nprint('fine')\n\n# %%\n{code}\n"

@@ -5,6 +5,7 @@ import sys
 import zipfile
 
 import nbformat
+import pytest
 
 from autograder.grading.classroom import sample_class
 from benchmarks.grading import CONFIG
@@ -15,6 +16,7 @@ RULE = r".*_(?P<student_id>\w+)_attempt_(?P<timestamp>[0-9\-]+)_(?P<file_id>\w+)
 NAME = "{slug}_{student}_attempt_2026-01-30-15-30-10_{slug}.ipynb"
 
 
+@pytest.mark.long
 def test_an_archive_that_nbgrader_collected_is_graded(tmp_path):
     course = make_course(tmp_path)
     (course / "nbgrader_config.py").write_text(CONFIG)

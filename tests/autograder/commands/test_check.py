@@ -67,23 +67,20 @@ CHANGES = {
     ),
     "nameless": lambda notebook: notebook.metadata.pop("autograder"),
 }
+RIGHT = (
+    *("solved", "no_check", "edited_check", "check_twice", "check_first", "more_points"),
+    "starts_processes",
+)
 DAMAGED = {"empty": b"", "text": b"not json", "list": b"[]", "bytes": b"\xff\xfe", "object": b"{}"}
 
 
-@pytest.fixture(scope="module")
-def said(tmp_path_factory):
+def checked(folder, changed, others=()):
     """What one command said of all notebooks: (exit status, table or sentence by name)."""
-    folder = tmp_path_factory.mktemp("handed")
-    paths = [folder / "missing.ipynb"]
-    for name, change in CHANGES.items():
+    paths = list(others)
+    for name in changed:
         notebook = read("solutions")
-        change(notebook)
+        CHANGES[name](notebook)
         nbformat.write(notebook, folder / f"{name}.ipynb")
-        paths.append(folder / f"{name}.ipynb")
-    nbformat.write(read("lessons"), folder / "blank.ipynb")
-    paths.append(folder / "blank.ipynb")
-    for name, content in DAMAGED.items():
-        (folder / f"{name}.ipynb").write_bytes(content)
         paths.append(folder / f"{name}.ipynb")
     done = subprocess.run(
         [sys.executable, "-m", "autograder.commands.cli", "check", *paths],
@@ -98,6 +95,25 @@ def said(tmp_path_factory):
         for line in done.stderr.splitlines()
     }
     return done.returncode, {**tables, **sentences}
+
+
+@pytest.fixture(scope="module")
+def said_of_right_answers(tmp_path_factory):
+    """The same of notebooks whose answers are right, whatever else was done to them."""
+    return checked(tmp_path_factory.mktemp("right"), RIGHT)
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What the command said of the others, and of files that are none."""
+    folder = tmp_path_factory.mktemp("handed")
+    paths = [folder / "missing.ipynb"]
+    nbformat.write(read("lessons"), folder / "blank.ipynb")
+    paths.append(folder / "blank.ipynb")
+    for name, content in DAMAGED.items():
+        (folder / f"{name}.ipynb").write_bytes(content)
+        paths.append(folder / f"{name}.ipynb")
+    return checked(folder, [name for name in CHANGES if name not in RIGHT], paths)
 
 
 def points(table):
@@ -115,19 +131,12 @@ LOST = {**FULL, "softmax": 0, "together": 3}
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name",
-    [
-        "solved",
-        "no_check",
-        "edited_check",
-        "check_twice",
-        "check_first",
-        "more_points",
-        "starts_processes",
-    ],
+    RIGHT,
 )
-def test_right_answers_earn_everything(said, name):
-    assert points(said[1][name]) == FULL
-    assert "softmax:" not in said[1][name]
+def test_right_answers_earn_everything(said_of_right_answers, name):
+    said = said_of_right_answers[1][name]
+    assert points(said) == FULL
+    assert "softmax:" not in said
 
 
 @pytest.mark.parametrize(

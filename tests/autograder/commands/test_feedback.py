@@ -140,6 +140,7 @@ def test_a_broken_notebook_costs_no_one_else_a_page_and_leaves_no_stale_one(
     assert "1.5 / 2" in (tmp_path / "out" / f"ben_{SLUG}.html").read_text()
 
 
+@pytest.mark.long
 def test_processes_make_the_same_pages(course, feedback, monkeypatch):
     monkeypatch.setattr(refresh, "FEW", 0)
     before = {student: page(course, student).read_text() for student in CLASS}

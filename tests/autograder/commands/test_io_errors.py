@@ -78,7 +78,10 @@ ODD_BOOKS = {
 }
 
 
-@pytest.mark.parametrize("odd", ODD_BOOKS)
+@pytest.mark.parametrize(
+    "odd",
+    [pytest.param(odd, marks=[pytest.mark.long] * (odd == "no database")) for odd in ODD_BOOKS],
+)
 @pytest.mark.parametrize("command", ALL)
 def test_a_gradebook_that_is_none_is_a_sentence(course, run, monkeypatch, command, odd):
     monkeypatch.chdir(course)
@@ -136,6 +139,7 @@ def small(*arguments, connect=sqlite3.dbapi2.connect, **named):
     return made
 
 
+@pytest.mark.long
 def test_a_gradebook_that_has_no_room_for_more_scores(course, run, monkeypatch, caplog):
     """SQLite itself refuses, so that nbgrader logs what it logs on a disk that is full."""
     filled = small(course / "class" / "gradebook.db", isolation_level=None)  # each is kept
@@ -302,6 +306,7 @@ class Parser:
         return self
 
 
+@pytest.mark.long
 def test_names_of_any_script_go_through_every_command(course, run, monkeypatch):
     monkeypatch.chdir(course)
     for name in NAMES:

@@ -125,6 +125,7 @@ class TestStudents:
         assert not lost.value.doubtful
         assert printed(small.start(), "print(2)") == "2"
 
+    @pytest.mark.long
     def test_children_that_nobody_waits_for_end_in_the_graders_patience(self):
         source = (
             "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"

@@ -58,6 +58,7 @@ class TestLimits:
         with pytest.raises(StudentLost, match="2048 MiB of memory"):
             walled.start().run(source)
 
+    @pytest.mark.long
     @pytest.mark.busy
     def test_memory_is_watched_however_often_the_grader_looks(self, walled, monkeypatch):
         for module in (channel, clock):
@@ -224,6 +225,7 @@ class TestPolicies:
             assert made != old
         assert not list(tmp_path.iterdir())
 
+    @pytest.mark.long
     @pytest.mark.busy
     @needs_bubblewrap
     def test_a_sandbox_that_was_killed_between_two_students_is_started_again(self):
@@ -252,6 +254,7 @@ def _ends(pid, seconds=600):
 class TestUnprotected:
     """Without namespaces nothing but the processes themselves sees to it that they end."""
 
+    @pytest.mark.long
     def test_what_still_imports_ends_with_its_grader(self, tmp_path):
         told = tmp_path / "pid"
         (tmp_path / "slow.py").write_text(
@@ -278,6 +281,7 @@ class TestUnprotected:
         grader.wait()
         assert _ends(int(told.read_text()))
 
+    @pytest.mark.long
     def test_an_endless_loop_ends_with_its_sandbox(self):
         with Sandbox(LESSON, "off") as box:
             process = box.start()

@@ -99,12 +99,17 @@ def test_no_cell_that_grading_runs_imports_what_is_hidden(slug):
     assert files & visible_files.hidden(LIBRARY, slug) == set()
 
 
-def test_what_a_notebook_imports_is_there_before_the_first_submission():
+def test_what_a_notebook_imports_is_named():
     assert visible_files.imported_first("99_no_lesson") == []
     named = visible_files.imported_first("11_training")
     assert {"attention.transformer", "attention.provided.predictions", "torch._dynamo"} <= set(
         named
     )
+
+
+@pytest.mark.long
+def test_what_a_notebook_imports_is_there_before_the_first_submission():
+    named = visible_files.imported_first("11_training")
     code = f"import sys; print({named} == [name for name in {named} if name in sys.modules])"
     with Sandbox("11_training", "off") as box:
         outputs = box.start().run(code)

@@ -158,7 +158,10 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     ("lesson", "name", "answer"),
     [
         ("masked_attention", "causal_mask", masked_attention.position_after_position),
-        ("training", "label_smoothed_loss", training.loops_over_tokens),
+        pytest.param(
+            *("training", "label_smoothed_loss", training.loops_over_tokens),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_loops_are_slow_and_right(lesson, name, answer, losses_of_the_library, tmp_path, capsys):
@@ -218,7 +221,9 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize(
+    "kind", ["raises", pytest.param("shape", marks=pytest.mark.long), "values"]
+)
 def test_a_wrong_piece_is_named_and_left_to_the_library(kind, every, tmp_path):
     text, sentence = WRONG[kind]
     folder = written(tmp_path / "mine", "masked_attention", "masked_attention", text)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from autograder.building.build import build
 from autograder.building.gates import care
 from autograder.building.gates.hint_quotes import unsaid
 from autograder.building.gates.verify import SEEDS, verify
@@ -178,14 +179,16 @@ def test_too_few_mistakes_and_alternatives(built, verdict):
         ('stages={"the factor": 2, "its start": 1},', "", "Scale is worth 3 points and has no"),
     ],
 )
-def test_stages_are_named_in_the_text_and_add_up(built, verdict, old, new, said):
+def test_stages_are_named_in_the_text_and_add_up(built, client, old, new, said):
     text = built.checks.read_text()
     text = text.replace(old, new)
     if not new:
         text = text.replace("with expect.stage(", "with contextlib.nullcontext(")
         text = text.replace("import torch", "import contextlib\nimport torch", 1)
     built.checks.write_text(text)
-    assert any(failure.startswith(said) for failure in verdict()["failures"])
+    build(root=built.root)
+    (verdict,) = verify(root=built.root, seeds=1, with_mutants=False)
+    assert any(failure.startswith(said) for failure in verdict.failures)
 
 
 def test_a_mistake_earns_the_stages_that_it_says(built, verdict):

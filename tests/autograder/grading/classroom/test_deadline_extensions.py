@@ -65,6 +65,7 @@ def rows(course):
         return {student for (student,) in book.db.query(SubmittedAssignment.student_id)}
 
 
+@pytest.mark.long
 def test_more_time_after_the_hand_in_takes_the_penalty_back(course, capsys):
     assert counts(course) == {"cleo": 0}
     assert run(course, "due", SLUG, "2020-01-03T12:00+00:00", "--student", "cleo") == 0

@@ -124,6 +124,7 @@ def made_old(root):
         path.write_text(json.dumps(kept), encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_class_graded_before_there_were_parts_is_told_what_changes(graded, tmp_path):
     root = shutil.copytree(graded[0], tmp_path / "course", symlinks=True)
     made_old(root)

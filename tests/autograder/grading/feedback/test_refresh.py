@@ -98,6 +98,7 @@ def collect(course, api, when, kind, notebook, student="ada"):
     succeed(api.collect(SLUG, update=True))
 
 
+@pytest.mark.long
 def test_solved_work_replaces_the_page_of_blank_work_and_is_released(course, api):
     def nbgrader(*words):
         done = subprocess.run([NBGRADER, *words], cwd=course, capture_output=True, text=True)

@@ -140,6 +140,7 @@ def test_late_submissions_are_penalised_by_nbgraders_own_rule(course):
         assert not book.find_submission_notebook(SLUG, SLUG, "ada").late_submission_penalty
 
 
+@pytest.mark.long
 def test_who_is_graded_again_is_told_why(course):
     skip_without("bubblewrap")
     hand_in(course, "ada", "ben")
@@ -203,6 +204,7 @@ class TestNbgrader:
         done = subprocess.run(command, cwd=course, capture_output=True, text=True, timeout=600)
         return done.stdout + done.stderr
 
+    @pytest.mark.long
     def test_autograde_gives_the_same_and_feedback_shows_the_reasons(self, configured):
         known = sample_class.wrong("softmax")
         hand_in(configured, "ada")

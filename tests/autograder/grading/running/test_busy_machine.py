@@ -48,6 +48,7 @@ class TestTries:
         assert f"twice: {BUSY}; grade it again when less runs here" in str(found)
 
 
+@pytest.mark.long
 @pytest.mark.busy
 def test_what_is_tried_again_is_so_when_all_else_is_done(monkeypatch):
     """Two tasks in doubt: the pool yields the others first, then these, one at a time."""
@@ -108,11 +109,13 @@ class TestOwnComputer:
         assert "it took more than 1 s of processor time" in found["softmax"].message
         assert found["weighted_average"].earned == 2
 
+    @pytest.mark.long
     def test_who_waits_for_ever_is_asked_for_what(self, tmp_path, monkeypatch):
         source = "import time\nwhile True: time.sleep(1000)"
         found = self.lines(tmp_path, monkeypatch, source, PATIENCE=2)
         assert "it was not done after 2 s: does it wait for something?" in found["softmax"].message
 
+    @pytest.mark.long
     def test_who_is_given_little_time_is_waited_for(self, tmp_path, monkeypatch):
         """Two seconds pass, half a second of processor time is allowed, a tenth of it is used."""
         right = sample_class.solved(SLUG)

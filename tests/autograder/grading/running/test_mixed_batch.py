@@ -1,4 +1,4 @@
-"""Two hundred submissions of one lesson, of every kind, graded in one run."""
+"""A hundred and fifty submissions of one lesson, of every kind, graded in one run."""
 
 import re
 
@@ -18,10 +18,10 @@ pytestmark = [
     pytest.mark.long,
     needs("bubblewrap"),
 ]
-COUNT = 200
+COUNT = 150
 WORKERS = 3  # some wait for a limit, and keep no core busy; honest work must not be too slow
-BLANK = 6
-MISTAKES = 7  # of each exercise
+BLANK = 3
+MISTAKES = 3  # of each exercise
 POINTS = read(find([KERNELS])[0]).exercises
 TOTAL = sum(POINTS.values())
 # Tricks that harm the machine or the line to the grader, beside those that fool stock nbgrader.
@@ -49,9 +49,9 @@ DANGEROUS = [
 
 
 def hostile():
-    """The attacks in the class."""
+    """The attacks in the class; all are in that of test_attacks.py."""
     fooling = [name for name, known in stock.recorded().items() if known and known["points"]]
-    return [ATTACKS[name] for name in dict.fromkeys([*fooling, *DANGEROUS]) if name in ATTACKS]
+    return [ATTACKS[name] for name in dict.fromkeys([*fooling[::4], *DANGEROUS]) if name in ATTACKS]
 
 
 class Class:
@@ -142,7 +142,7 @@ def test_right_answers_earn_everything_however_they_are_written(graded):
 
 
 def test_a_wrong_answer_costs_its_exercise_and_is_named(graded):
-    assert len(graded.of("wrong")) > 50
+    assert len(graded.of("wrong")) == MISTAKES * len(POINTS)
     for student, score, known in graded.of("wrong"):
         least = TOTAL - POINTS[known.exercise]
         stages = dict(registry.find(known.exercise).stages)
@@ -173,7 +173,7 @@ def test_damage_costs_what_it_must_and_has_a_sentence(graded, name):
 
 
 def test_nobody_hostile_earns_anything_or_leaves_anything(graded):
-    assert len(graded.of("hostile")) > 40
+    assert len(graded.of("hostile")) > 25
     assert [student for student, score, _ in graded.of("hostile") if score != 0] == []
     assert graded.report["traces"] == []
     assert graded.report["peak_mib"] < 2000

@@ -366,6 +366,7 @@ class TestLessonThatChanged:
         assert ": 3 before, of 5, 3 now, of 7." in note
         assert "Why it was graded again: the solved notebook or its points" in note
 
+    @pytest.mark.long
     def test_a_lesson_with_other_exercises_stays_until_it_is_adopted(self, course):
         def fewer(notebook, cell):
             if cell_metadata.exercise(cell) == "softmax":

@@ -70,19 +70,33 @@ def graded(graded_once, tmp_path):
     return shutil.copytree(graded_once, tmp_path / "class")
 
 
-@pytest.fixture
-def code(tmp_path, monkeypatch):
-    """A copy of the course's own code and data, to be changed."""
+@pytest.fixture(scope="module")
+def copied_once(tmp_path_factory):
+    """A copy of the course's own code and data."""
+    folder = tmp_path_factory.mktemp("code")
     for kind in ("attention", "autograder"):
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / kind, tmp_path / "code" / kind, ignore=ignored)
-    (tmp_path / "code" / "data").symlink_to(ROOT / "data")
-    monkeypatch.setattr(result_dependencies, "ROOT", tmp_path / "code")
-    return tmp_path / "code"
+        shutil.copytree(ROOT / kind, folder / kind, ignore=ignored)
+    (folder / "data").symlink_to(ROOT / "data")
+    return folder
+
+
+@pytest.fixture
+def code(copied_once, monkeypatch):
+    """The copy, to be changed by ``touch``, which is undone."""
+    monkeypatch.setattr(result_dependencies, "ROOT", copied_once)
+    yield copied_once
+    while TOUCHED:
+        path, text = TOUCHED.popitem()
+        path.write_bytes(text)
+
+
+TOUCHED = {}  # what stood in the files that are changed
 
 
 def touch(path):
-    """Change a file by a comment; one in data/ gets its own folder of copies first."""
+    """Change a file by a comment."""
+    TOUCHED.setdefault(path, path.read_bytes())
     with open(path, "a", encoding="utf-8") as stream:
         stream.write("\n# changed\n")
 
@@ -124,25 +138,31 @@ CODE = [
 
 
 @pytest.mark.parametrize(("path", "regraded", "words"), CODE)
-def test_a_change_of_the_code(graded, code, path, regraded, words):
-    assert reasons(graded) == {}
+def test_a_change_of_the_code(graded_once, code, path, regraded, words):
     touch(code / path)
     expected = {(slug, one): f"{words} changed" for slug in regraded for one in STUDENTS}
-    assert reasons(graded) == expected
-    grade(graded)
+    assert reasons(graded_once) == expected
+
+
+def test_what_is_graded_again_is_up_to_date(graded, code):
+    assert reasons(graded) == {}
+    touch(code / "autograder" / "checks" / "getting_started.py")
+    assert grade(graded) == STUDENTS
     assert reasons(graded) == {}
 
 
-def test_a_module_that_only_others_import(graded, code):
+def test_a_module_that_only_others_import(graded_once, code):
     touch(code / "attention" / "provided" / "progress.py")
-    assert {lesson for lesson, _ in reasons(graded)} == {SLUG, TRANSLATED}
+    assert {lesson for lesson, _ in reasons(graded_once)} == {SLUG, TRANSLATED}
 
 
-def test_a_change_of_the_data_counts_where_they_are_read(graded, code):
-    (code / "data").unlink()
-    (code / "data").mkdir()
-    (code / "data" / "weights").write_text("1")
-    said = reasons(graded)
+def test_a_change_of_the_data_counts_where_they_are_read(graded_once, code, tmp_path, monkeypatch):
+    for kind in ("attention", "autograder"):
+        (tmp_path / kind).symlink_to(code / kind)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "weights").write_text("1")
+    monkeypatch.setattr(result_dependencies, "ROOT", tmp_path)
+    said = reasons(graded_once)
     assert said == {(lesson, one): "the data changed" for lesson in BOTH for one in STUDENTS}
 
 
@@ -234,15 +254,15 @@ def test_what_a_student_cannot_import_does_not_count(graded, code):
 
 
 @pytest.mark.parametrize("limit", [one.name for one in dataclasses.fields(DEFAULT)])
-def test_a_change_of_the_limits(graded, limit):
+def test_a_change_of_the_limits(graded_once, limit):
     other = dataclasses.replace(DEFAULT, **{limit: getattr(DEFAULT, limit) + 1})
-    assert set(reasons(graded, limits=other).values()) == {"the limits changed"}
+    assert set(reasons(graded_once, limits=other).values()) == {"the limits changed"}
 
 
-def test_several_changes_are_one_reason(graded, code):
+def test_several_changes_are_one_reason(graded_once, code):
     touch(code / "autograder" / "checks" / "getting_started.py")
     touch(code / "attention" / "getting_started.py")
-    assert set(reasons(graded).values()) == {"the checks and the library changed"}
+    assert set(reasons(graded_once).values()) == {"the checks and the library changed"}
 
 
 def test_less_of_a_sandbox_than_asked_for(graded):

@@ -185,11 +185,11 @@ def test_death_while_nbgrader_takes_a_lesson_down_loses_nothing(course, monkeypa
         (records, "write_aside", 1),  # before the notebook is written
         (records, "write_aside", 2),  # between notebook and reasons
         (os, "replace", 1),  # with a file written aside
-        (os, "replace", 2),
-        (os, "replace", 3),
-        (os, "replace", 4),
+        *(pytest.param(os, "replace", call, marks=pytest.mark.long) for call in (2, 3, 4)),
         (Book, "store", 1),  # between files and gradebook
-        (batch.records, "save", 2),  # after the first student's, before the second's
+        pytest.param(  # after the first student's, before the second's
+            *(batch.records, "save", 2), marks=pytest.mark.long
+        ),
     ],
 )
 def test_death_between_any_two_steps_loses_nothing(course, monkeypatch, owner, name, call):

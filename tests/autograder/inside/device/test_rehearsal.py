@@ -254,7 +254,20 @@ def given_tensors(question):
     return bool(every) or "device" in question.details[1]
 
 
-@pytest.mark.parametrize("item", CHECKS, ids=lambda item: item.name)
+# Whole layers and models, each of which takes a second.
+LARGE = {
+    *("local_block_attention", "TrainStep", "DecoderLayer", "ModernAttention", "BertLayers"),
+    *("Translator", "Encoder", "LeaveOneOut", "EncoderClassifier"),
+}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        pytest.param(item, id=item.name, marks=[pytest.mark.long] * (item.name in LARGE))
+        for item in CHECKS
+    ],
+)
 def test_every_right_answer_runs_there_with_the_numbers_of_the_cpu(item):
     questions, wanted = asked(item, 11)
     own = [question for question in questions if not question.probe]
