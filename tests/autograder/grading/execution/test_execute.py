@@ -264,7 +264,7 @@ class TestRunning:
         notebook = sample_class.handed_in(SLUG)
         for _ in range(20):
             notebook.cells.insert(0, nbformat.v4.new_code_cell("while True: pass"))
-        with Sandbox(SLUG, "auto", Limits(cell_seconds=0.5, notebook_seconds=1.2)) as box:
+        with Sandbox(SLUG, "auto", Limits(cell_seconds=1, notebook_seconds=2.5)) as box:
             result = grade_submission(master, parse(notebook), box)[1]
         assert result.score == 0
         assert result.complete
