@@ -232,6 +232,7 @@ def test_kernel_noise_is_no_stderr(kernel):
     assert said.endswith("softmax: correct.\n")
 
 
+@pytest.mark.long
 def test_kernel_survives_an_exit(kernel):
     assert error_of(kernel["interrupts"])[0] == "softmax: your code raised SystemExit."
 
@@ -242,6 +243,7 @@ def test_kernel_preview(kernel):
     assert said[1].startswith("  got       ")
 
 
+@pytest.mark.long
 def test_kernel_refuses_an_import(kernel):
     said = error_of(kernel["imported"])
     assert said[0] == "softmax: this answer was not written in the notebook."

@@ -135,6 +135,7 @@ def test_a_kernel_says_what_the_grading_says(notebook, graded, tmp_path):
     assert first_lines(_checks_of(ran)) == first_lines(graded | BELOW)
 
 
+@pytest.mark.long
 def test_validate_says_what_the_grading_says(notebook, graded, tmp_path):
     path = tmp_path / f"{SLUG}.ipynb"
     nbformat.write(notebook, path)

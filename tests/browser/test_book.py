@@ -13,7 +13,7 @@ from autograder.building.book.write import MADE, build
 from tests import needs
 from tests.waiting import until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 LESSONS = ["00", "05", "06", "17"]  # wide formulas, drawings, a link between two, a script's page
 ADDRESS = "https://github.com/example/course"

@@ -9,7 +9,7 @@ from tests import needs
 from tests.browser.glass import ODD, run_watched, source_of, type_in
 from tests.waiting import until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
 @pytest.fixture

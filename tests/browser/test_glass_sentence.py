@@ -21,7 +21,7 @@ from autograder.building.glass_translator import EXAMPLES, OTHERS
 from tests import needs
 from tests.browser.glass import run_bert
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 CLOSE = {"rtol": 0, "atol": 1e-4}
 MOST = " ".join(["a"] * 24)

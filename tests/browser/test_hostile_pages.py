@@ -253,6 +253,7 @@ def test_the_reports_scroll_downwards_only_on_a_telephone(browser, graded):
         assert wide.count() == page.locator(".wide").count() > 0
 
 
+@pytest.mark.long
 def test_axe_finds_nothing_in_a_page_of_feedback(browser, graded):
     needs.skip_without("axe_playwright_python")
     from axe_playwright_python.sync_playwright import Axe

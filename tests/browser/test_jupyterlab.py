@@ -9,7 +9,7 @@ import pytest
 from autograder.releasing import release_files
 from tests.browser import lab
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 SLUG = "00_getting_started"
 EXERCISE = "softmax"

@@ -18,7 +18,7 @@ from attention import (
 )
 from attention.provided.figures import moving
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 TEN = (
     *("bandwidth", "crossing", "scale", "masks", "rotation"),

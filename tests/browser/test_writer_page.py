@@ -16,7 +16,7 @@ from attention.tokens_and_positions import bpe_decode, bpe_encode, split_words
 from autograder.building import writer_page
 from tests import needs
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 BEGIN = writer_page.EXAMPLES[0]
 ODD = (

@@ -288,6 +288,7 @@ def waits(process):
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "S"
 
 
+@pytest.mark.long
 def test_a_line_is_answered_before_the_next_and_ctrl_c_is_one_word():
     with started() as process:
         for word, wanted in ((b"seven\n", "sieben\n"), (b"twelve\n", "zwölf\n")):

@@ -246,19 +246,6 @@ def test_a_file_that_no_longer_fits_is_named_and_its_old_one_stays(tmp_path, mon
     assert path.read_bytes() == b"old" and [*tmp_path.iterdir()] == [path]
 
 
-def test_what_a_killed_run_was_writing_is_removed_a_day_later(course, run):
-    own = [course / "class", course / "class" / "autograded" / "ada" / SLUG]
-    own.append(course / "class" / "report")
-    others = [course / "elsewhere", course / "class" / "submitted" / "ada" / SLUG]
-    for folder in (*own, *others):
-        folder.mkdir(exist_ok=True)
-        (folder / "tmp0123_abc.tmp").write_text("half")
-        os.utime(folder / "tmp0123_abc.tmp", (0, 0))
-    assert run("grade", "--regrade", "--student", "ada") == (0, "")
-    assert run("report") == run("report", "--to", str(course / "elsewhere")) == (0, "")
-    assert sorted(course.rglob("tmp*.tmp")) == sorted(one / "tmp0123_abc.tmp" for one in others)
-
-
 def test_two_gradings_at_once_are_refused(course, run):
     with alone(course / "class"):
         program = [sys.executable, "-c", TRY, str(course / "class")]

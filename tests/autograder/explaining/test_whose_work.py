@@ -1,12 +1,9 @@
 """What the command says of exercises without points and of groups, and how little it prints."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from autograder import ROOT
 from autograder.commands import report
 from autograder.explaining import explanation
 from tests.autograder.small_class import SLUG
@@ -71,17 +68,3 @@ def test_all_words_of_the_lesson_on_which_the_check_rests_are_printed(run, told)
     phrases = told("value")["rests_on"]
     assert len(phrases) > 2
     assert "".join(f"    “{one}”\n" for one in phrases) in out
-
-
-def test_an_unknown_exercise_is_refused_before_heavy_imports(tmp_path):
-    (tmp_path / "solutions" / SLUG).mkdir(parents=True)
-    code = (
-        "import sys; from autograder.commands import cli; "
-        "words = ['explain', '00', 'nope', '--student', 's01', '--course', sys.argv[1]]; "
-        "print(cli.main(words), {'torch', 'nbgrader'} & {*sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.stdout == "1 set()\n", done.stderr
-    assert "no exercise called 'nope'; there are: uniform_average, softmax" in done.stderr

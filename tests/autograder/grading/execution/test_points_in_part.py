@@ -52,6 +52,7 @@ def part(root, student):
     return next(one for one in kept.exercises if one.name == NAME)
 
 
+@pytest.mark.long
 def test_the_line_of_each_student_says_what_was_lost(graded):
     _, said = graded
     assert re.search(r"ada +16/16\n", said)

@@ -116,6 +116,7 @@ def test_solved_work_replaces_the_page_of_blank_work_and_is_released(course, api
     assert [shown(path) for path in released(course)] == ["5 / 5"]
 
 
+@pytest.mark.long
 def test_nbgraders_own_rule_sees_each_grading_once(course, api):
     hand_in_blank(course, "ben")
     grade(course)

@@ -78,6 +78,7 @@ def _reasons(course):
 
 
 @pytest.mark.serial
+@pytest.mark.long
 def test_every_score_arrives_although_a_worker_is_killed(course, cluster):
     """With one of two workers killed while grading, every student has the right score."""
     address, workers = cluster

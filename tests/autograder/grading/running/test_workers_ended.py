@@ -63,6 +63,7 @@ def test_a_submission_whose_workers_are_killed_takes_nobody_along():
     assert "its worker was ended by SIGKILL, twice" in str(found["ben"])
 
 
+@pytest.mark.long
 def test_a_worker_has_its_next_task_while_the_last_outcome_is_written_down():
     drawn = []
 
