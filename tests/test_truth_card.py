@@ -11,12 +11,12 @@ from tests.locked import card
 EVERY = 4  # one answer in so many is judged here; `python -m tests.locked` judges all
 KEPT = json.loads(card.CARD.read_text(encoding="utf-8"))
 QUICK = ("00", "01", "02", "04", "05", "12", "14")  # of whole models each takes 5 to 20 s
-SELDOM = ("09", "15", "16", "17")  # for make test-all
+CI = ("20",)  # the others are make test-all's
 LESSONS = [
     pytest.param(
         path.stem[3:],
         marks=[pytest.mark.long] * (path.stem[:2] not in QUICK)
-        + [pytest.mark.every] * (path.stem[:2] in SELDOM),
+        + [pytest.mark.every] * (path.stem[:2] not in QUICK + CI),
     )
     for path in find()
 ]

@@ -252,6 +252,7 @@ def test_the_record_supports_what_the_lesson_says():
     assert max(dense) < benchmark.LENGTHS[-1]
 
 
+@pytest.mark.every
 @pytest.mark.long
 def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
     """One width, one seed, two kinds; and one length of the costs."""

@@ -170,6 +170,7 @@ def test_the_stored_settings_are_those_of_the_command():
     assert STORED["baselines"] == benchmark.baselines()
 
 
+@pytest.mark.every
 @pytest.mark.long
 def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
     """One seed of the quickest model."""
