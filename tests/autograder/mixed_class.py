@@ -98,6 +98,12 @@ def renamed(paper):
     paper.special = lambda path: None
 
 
+@case()
+def renamed_by_a_browser(paper):
+    paper.files["01_kernel_regression (1).ipynb"] = text(paper).encode()
+    paper.special = lambda path: None
+
+
 @case(EVERYTHING, "is not a plain file")
 def a_folder(paper):
     paper.special = os.mkdir
