@@ -4,13 +4,11 @@ Most wrong answers that a check lets through do so because some sort of input ne
 of 1, no large number, one size everywhere. What comes is seen in the questions that the check asks.
 """
 
-import inspect
-import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import torch
 
+from autograder.checking.asking.documented_behaviour import lies_far, measures_a_spread, unmet
 from autograder.checking.asking.probes import PROBES
 from autograder.checking.asking.questions import Question
 from autograder.checking.asking.right_answer import asked, reference
@@ -27,10 +25,10 @@ CLASSES = {
     "ones": "in one call an axis has size 1",
     "large": "in one call a number is far from 0 (100 or more, or infinite)",
     "strided": "in one call an argument is not contiguous in memory",
-    "refusals": "it is asked for each exception that its text promises",
+    "refusals": "it is asked for each exception that its text or the right answer promises",
+    "offset": "in one call numbers lie close together and far from 0, where a spread is measured",
 }
 LARGE = 100
-PROMISED = re.compile(r"\b([A-Z]\w*Error)\b")
 
 
 def coverage(item: Check, seed: int) -> dict[str, bool | str]:
@@ -46,16 +44,11 @@ def coverage(item: Check, seed: int) -> dict[str, bool | str]:
     found["ones"] = any(1 in sizes for sizes in axes)
     found["large"] = any(_large(tensor) for tensor in every)
     found["strided"] = any(not tensor.is_contiguous() for tensor in every)
-    raised = {reply.value[0] for reply in replied if reply.kind == "raised"}
-    found["refusals"] = _promised(reference(item)) <= raised
+    found["refusals"] = not unmet(reference(item), replied)
+    found["offset"] = any(lies_far(tensor) for tensor in every)
+    if not measures_a_spread(reference(item)):
+        excused.setdefault("offset", "no spread is measured")
     return {name: found[name] or excused.get(name, False) for name in CLASSES}
-
-
-def _promised(target: Callable[..., Any] | None) -> set[str]:
-    """The exceptions that the docstrings name, of a class those of its methods as well."""
-    inner = vars(target).values() if inspect.isclass(target) else ()
-    texts = [inspect.getdoc(one) or "" for one in (target, *inner) if callable(one)]
-    return {name for text in texts for name in PROMISED.findall(text)}
 
 
 def _never(questions: Iterable[Question]) -> dict[str, str]:

@@ -385,6 +385,7 @@ def _left_out(x_train, y_train, bandwidth):
 @check(
     without={
         "ones": "of one example alone, no other is left to predict it",
+        "offset": "the mean is that of squares",
         "gradients": "they are a stage of their own, and the check asks for all of them",
     },
     rests_on=(

@@ -21,6 +21,7 @@ def _tensor(rows):
 @check(
     without={
         "gradients": "the statistics are read, not trained",
+        "offset": "the mean of the squares minus the square of the mean is right here",
     },
     rests_on=(
         "Row i of q and row i of k make a pair.",

@@ -708,6 +708,7 @@ def _sizes_of_a_layer(d_model, d_ff, cross=False):
 @check(
     without={
         "gradients": "the norms of gradients are measured, not differentiated again",
+        "offset": "the mean is that of squares",
     },
     rests_on=(
         "layer l turns h into tanh(h @ weights[l])",

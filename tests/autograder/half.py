@@ -25,7 +25,7 @@ def half_check(student, draw):
 
 
 def half(x):
-    """The right answer; a ValueError for whole numbers."""
+    """The right answer."""
     if not x.is_floating_point():
         raise ValueError("halves of integers are no integers")
     return x / 2

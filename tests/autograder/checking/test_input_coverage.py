@@ -31,6 +31,7 @@ FULL = (
 def test_a_check_that_asks_for_all_is_told_so():
     assert coverage(asking(*FULL), 7) == dict.fromkeys(CLASSES, True) | {
         "turns": "no object is built",
+        "offset": "no spread is measured",
     }
 
 
@@ -64,6 +65,25 @@ def test_where_no_tensor_goes_in_nothing_is_missing():
 
     item = Check("count", "nowhere", check, reference=len)
     assert all(coverage(item, 7).values())
+
+
+def spread(x):
+    """The right answer: it measures a spread."""
+    return x.var(dim=-1)
+
+
+def test_where_a_spread_is_measured_numbers_far_from_0_are_asked_for():
+    def check(student, draw, offset=0.0):
+        student(draw.normal(2, 3) + offset)
+
+    def far(student, draw):
+        check(student, draw, 1e8)
+
+    found = [
+        coverage(Check("spread", "nowhere", one, reference=spread), 7)["offset"]
+        for one in (check, far)
+    ]
+    assert found == [False, True]
 
 
 def refuses_in_words(text):
