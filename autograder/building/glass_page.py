@@ -35,6 +35,12 @@ def write(to: Path, content: str) -> int:
     return len(packed)
 
 
+def refuse_folder(to: Path, name: str) -> None:
+    """Raise GlassError for a folder in place of a file; ``name`` would be one in it."""
+    if to.is_dir():
+        raise GlassError(f"{to} is a folder: name the file to write, as in {to / name}")
+
+
 def render(
     template: Path,
     styles: Iterable[Path],

@@ -16,6 +16,7 @@ from autograder.building.glass_page import (
     GlassError,
     grouped,
     pack,
+    refuse_folder,
     render,
 )
 from autograder.building.glass_page import write as write_page
@@ -56,8 +57,10 @@ def write(
     home          the address of the course's first page, or ''
     writer        the address of the writer's page, or ''
 
-    Raises GlassError if the model's file is missing or damaged.
+    Raises GlassError for a folder in place of the file, or if the model's file is missing or
+    damaged.
     """
+    refuse_folder(to, PAGE.name)
     return write_page(to, page(lesson_links, home, writer))
 
 

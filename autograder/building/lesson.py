@@ -4,6 +4,7 @@
 """
 
 import ast
+import builtins
 import itertools
 import re
 from collections.abc import Collection
@@ -138,6 +139,8 @@ def _refuse_unknown_names(lesson: Lesson) -> None:
             if cell.source.strip() != expected:
                 must = f"the cell of {cell.kind} {cell.name!r} must be: {expected}"
                 raise lesson.fault(cell, must)
+            if cell.kind == "broken":
+                _refuse_strangers(lesson, cell, defined[path][cell.name])
 
 
 def _refuse_bad_figures(lesson: Lesson, cell: Cell) -> None:
@@ -151,6 +154,26 @@ def _refuse_bad_figures(lesson: Lesson, cell: Cell) -> None:
         if not svg_as_png.is_current(path):
             changed = f"{figure} has changed since its PNG was made: {svg_as_png.COMMAND}"
             raise lesson.fault(cell, changed)
+
+
+def _refuse_strangers(lesson: Lesson, cell: Cell, node: ast.stmt) -> None:
+    """A wrong answer that is shown uses nothing that its own module defines or imports for it."""
+    decorators = [part for one in getattr(node, "decorator_list", []) for part in ast.walk(one)]
+    code = "\n".join(one.source for one in lesson.cells if one.kind != "markdown")
+    bound = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
+    for part in (*ast.walk(node), *ast.walk(ast.parse(code))):
+        if isinstance(part, ast.Import | ast.ImportFrom):
+            bound |= {(one.asname or one.name).partition(".")[0] for one in part.names}
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            bound.add(part.id)
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one not in decorators]
+    for one in names:
+        if one.id not in bound and not hasattr(builtins, one.id):
+            raise lesson.fault(
+                cell,
+                f"{cell.name} uses {one.id}, which the notebook does not import; write it out in "
+                f"autograder/mistakes/{lesson.name}.py",
+            )
 
 
 def _top_level(path: Path) -> dict[str, ast.stmt]:

@@ -34,8 +34,10 @@ def write(
     home          the address of the course's first page, or ''
     translator    the address of the glass translator's page, or ''
 
-    Raises GlassError if the model's file is missing or damaged.
+    Raises GlassError for a folder in place of the file, or if the model's file is missing or
+    damaged.
     """
+    glass_page.refuse_folder(to, PAGE.name)
     return glass_page.write(to, page(lesson_links, home, translator))
 
 

@@ -86,6 +86,7 @@ def _wanted(folder: Path, root: Path) -> dict[Path, Path]:
         for kind in PLACES
     }
     _refuse_names(files, folder, root)
+    _refuse_incomplete(files, folder)
     return {
         root / where / f"{name}.py": path
         for kind, where in PLACES.items()
@@ -130,3 +131,21 @@ def _refuse_names(files: dict[str, dict[str, Path]], folder: Path, root: Path) -
                     f"{folder / 'mistakes' / name}.py: the course has no lesson {lesson!r}; "
                     f"{lessons.OWN_ANSWERS} is followed by one of {', '.join(sorted(ours))}"
                 )
+
+
+def _refuse_incomplete(files: dict[str, dict[str, Path]], folder: Path) -> None:
+    """A lesson has all four files. A module in attention/ may stand alone: figures, say."""
+    slugs = {lessons.name_of(slug): slug for slug in files[SOURCE]}
+    answers = {name for name in files["mistakes"] if not name.startswith(lessons.OWN_ANSWERS)}
+    for name in sorted({*slugs, *files["checks"], *answers}):
+        there = {kind: slugs if kind == SOURCE else files[kind] for kind in PLACES}
+        missing = [
+            str(folder / kind / f"{slugs.get(name, name) if kind == SOURCE else name}.py")
+            for kind in PLACES
+            if name not in there[kind]
+        ]
+        if missing:
+            raise OwnLessonError(
+                f"the own lesson {name!r} lacks {', '.join(missing)}: write what is missing, or "
+                "take the lesson's other files out of the folder"
+            )

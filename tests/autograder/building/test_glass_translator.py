@@ -55,7 +55,7 @@ def test_a_folder_in_place_of_the_file_gets_a_sentence(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     assert cli.main(["glass", "--to", "."]) == 1
     said = capsys.readouterr().err
-    assert "Device or resource busy" in said or "Is a directory" in said
+    assert "is a folder: name the file to write, as in " in said
     assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 

@@ -110,6 +110,18 @@ from autograder.mistakes.mini import adds_two
 """
 
 
+def test_a_wrong_answer_that_is_shown_stands_by_itself(course):
+    course.edit(course.source, '# %% given="halved"', BROKEN + '# %% given="halved"')
+    course.read()
+    course.edit(course.mistakes, "return values + 2", "return values + TWO")
+    assert refusal(course) == (
+        "source/00_mini.py",
+        line_of(course, "# %% broken"),
+        "adds_two uses TWO, which the notebook does not import; write it out in "
+        "autograder/mistakes/mini.py",
+    )
+
+
 @pytest.mark.parametrize("attribute", ["answer=false", 'answer="yes"', "answer=true title=true"])
 def test_an_answer_is_marked_in_one_way(course, attribute):
     course.edit(course.source, "# %% [markdown]\n# The end.", f"# %% [markdown] {attribute}\n# The")

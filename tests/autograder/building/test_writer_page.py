@@ -40,6 +40,8 @@ def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monk
     said = capsys.readouterr().err
     assert f"{tmp_path / 'modern_decoder.safetensors'} is missing" in said
     assert "python -m benchmarks.small_writer" in said
+    assert cli.main(["glass", "writer", "--to", str(tmp_path)]) == 1
+    assert "is a folder: name the file to write, as in " in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

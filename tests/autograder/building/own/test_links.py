@@ -126,12 +126,22 @@ def test_two_numbers(own):
         ("source/21_own_waves.py", "21_own_waves.py is not called like 50_own_name.py: rename it"),
         ("source/60_own_for_x.py", "60_own_for_x.py is not called like 50_own_name.py"),
         ("attention/waves.py", "waves.py is not called like own_name.py: rename it"),
+        ("checks/own_echoes.py", "'own_echoes' lacks .*source/own_echoes.py, .*write what is miss"),
+        ("mistakes/own_echoes.py", "'own_echoes' lacks .*source/own_echoes.py, "),
         ("mistakes/own_for_kernels.py", "has no lesson 'kernels'; own_for_ is followed by one of "),
     ],
 )
 def test_a_file_that_does_not_fit(own, path, sentence):
     (own / path).touch()
     refused(sentence, own)
+
+
+@pytest.mark.parametrize("kind", ["attention", "checks", "mistakes", "source"])
+def test_one_of_the_four_is_missing(own, kind):
+    (path,) = (own / kind).iterdir()
+    path.unlink()
+    lost = "source/own_waves" if kind == "source" else f"{kind}/own_waves"
+    refused(f"'own_waves' lacks .*{lost}.py: write what is missing, or take", own)
 
 
 def test_a_file_where_a_link_belongs(root, own):
