@@ -15,7 +15,7 @@ from typing import Any
 from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.notebook import nbgrader_files
-from autograder.grading.notebook.submission import MAX_BYTES, is_linked, read_bytes
+from autograder.grading.notebook.submission import MAX_BYTES, is_linked, place, read_bytes
 from autograder.term.course_file import Choices
 
 RECORD = "shared.json"
@@ -88,7 +88,8 @@ def _several(slug: str, group: str, own: list[str], source: str, others: list[st
 
 
 def _work(folder: Path, slug: str) -> bytes | None:
-    return None if is_linked(folder) else read_bytes(folder / f"{slug}.ipynb", MAX_BYTES)
+    path = place(folder / f"{slug}.ipynb")
+    return None if is_linked(folder) else read_bytes(path, MAX_BYTES)
 
 
 def _time(folder: Path) -> tuple[str, str]:

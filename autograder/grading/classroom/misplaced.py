@@ -30,12 +30,17 @@ def misplaced(
         shown = " ".join(clean(course.shown(path)).split())  # on one line, whatever it is called
         if len(parts) > 1 and (why := not_an_id(student)):
             yield f"{shown} is in no student's folder, for {why}: rename {clean(student)!r}"
-        elif lesson not in known or not place(course.submitted(Handed(lesson, student))).exists():
+        elif lesson not in known or not _is_there(course, Handed(lesson, student)):
             yield (
                 f"{shown} lies where no work is looked for: put it into "
                 f"{course.shown(top)}/STUDENT/LESSON/LESSON.ipynb, or give the folder to "
                 "`autograder receive`"
             )
+
+
+def _is_there(course: Course, one: Handed) -> bool:
+    """Whether a submission has a notebook, or a link, where the grading looks for it."""
+    return os.path.lexists(place(course.submitted(one)))
 
 
 def _work(top: Path) -> Iterator[Path]:

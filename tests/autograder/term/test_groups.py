@@ -44,6 +44,14 @@ def test_the_others_get_the_work_and_its_time(tmp_path):
     assert copies == {(SLUG, "ada"): "alan", (SLUG, "eve"): "alan"}
 
 
+def test_a_sole_notebook_that_a_browser_renamed_is_the_work(tmp_path):
+    write(tmp_path, "alan", "A")
+    own = tmp_path / "submitted" / "alan" / SLUG / f"{SLUG}.ipynb"
+    own.rename(own.with_name(f"{SLUG} (1).ipynb"))
+    share(tmp_path)
+    assert there(tmp_path) == dict.fromkeys(("ada", "eve"), "A")
+
+
 def test_a_later_hand_in_replaces_the_copies(tmp_path):
     write(tmp_path, "alan", "A")
     share(tmp_path)
