@@ -178,12 +178,15 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
         time = shown_as(course.choices)(before)
         raise Refused(f"a later hand-in, of {time}, is there already")
     old = folder.is_dir() and any(folder.iterdir())
-    master = records.read_notebook(course.master(one.lesson))
-    if one.damage and there is not None and is_of(parse(there), master):
+    if one.damage and there is not None and _is_work(course, one.lesson, there):
         raise Refused(f"{one.damage}; what was handed in before stays")
     if not how.dry:
         _write(course, one, path, when)
     return "replacing" if old else "new"
+
+
+def _is_work(course: Course, lesson: str, data: bytes) -> bool:
+    return is_of(parse(data), records.read_notebook(course.master(lesson)))
 
 
 def _write(course: Course, one: HandIn, path: Path, when: datetime) -> None:
