@@ -39,14 +39,18 @@ class WorkFailed(Exception):
     def by(cls, error: Exception) -> Self:
         """That a worker failed with ``error``, in one line, with its place in a check."""
         words = " ".join("".join(traceback.format_exception_only(error)).split())
-        frames = traceback.extract_tb(error.__traceback__)
-        places = [(Path(one.filename), one.lineno) for one in frames]
-        checks = [(path, line) for path, line in places if path.parent.name == "checks"]
-        made = cls(
-            f"{words} (checks/{checks[-1][0].name}, line {checks[-1][1]})" if checks else words
-        )
+        made = cls(words + _of_a_check(error))
         made.trace = "".join(traceback.format_exception(error))
         return made
+
+
+def _of_a_check(error: Exception) -> str:
+    """The line of the check that raised, as ' (checks/NAME.py, line N)'; '' if none did."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.parent.name == "checks":
+            return f" (checks/{path.name}, line {frame.lineno})"
+    return ""
 
 
 class WorkerLost(WorkFailed):
