@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from autograder.sandbox import bubblewrap
+
 # By Debian package: the names under which its program may be found.
 PROGRAMS = {
     "bubblewrap": ("bwrap",),
@@ -22,7 +24,7 @@ PROGRAMS = {
 OFF_THE_PATH = {"postgresql": "/usr/lib/postgresql/[0-9]*/bin/initdb"}
 # Packages that the tests are to do without, as on a machine that lacks them: HIDE_PACKAGES="make"
 HIDDEN = os.environ.get("HIDE_PACKAGES", "").split()
-NO_SANDBOX = re.compile(r"^WARNING: bubblewrap is not installed: .*\n", re.MULTILINE)
+NO_SANDBOX = re.compile(r"^WARNING: bubblewrap .* WITHOUT A SANDBOX.*\n", re.MULTILINE)
 LINKS = []  # folders that are removed when this process ends
 
 
@@ -41,6 +43,8 @@ def _version(path):
 
 def missing(name):
     """Why there is no such Debian package or Python module here, and how to get it; or None."""
+    if name == "bubblewrap" and program(name) and (lacking := bubblewrap.lacking()):
+        return ": ".join(lacking)
     if name in PROGRAMS:
         remedy = None if program(name) else f"apt-get install {name}"
     else:

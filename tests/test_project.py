@@ -8,7 +8,7 @@ import tomllib
 import pytest
 import yaml
 
-from autograder import ROOT
+from autograder import ROOT, imports
 from tests.needs import skip_without
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -86,6 +86,17 @@ def instructions(path):
     return [tuple(line.split(maxsplit=1)) for line in lines]
 
 
+def test_instructors_on_a_hub_have_what_a_release_imports():
+    readme = (ROOT / "docs" / "jupyterhub" / "README.md").read_text(encoding="utf-8")
+    installed = re.findall(r'extras\["(\w+)"\]', readme)
+    extras = PROJECT["optional-dependencies"]
+    others = [one for name in extras.keys() - set(installed) for one in extras[name]]
+    lacking = {re.match(r"[\w-]+", one)[0] for one in others}
+    found = imports.modules(["autograder.commands.release"], ROOT, ("autograder",))
+    needed = {name for path in found for name in imports.imported(path.read_text("utf-8"))}
+    assert "jupytext" in needed and not needed & lacking
+
+
 def test_the_image_can_be_made_as_far_as_that_is_known_without_making_it():
     found = instructions(ROOT / ".devcontainer" / "Dockerfile")
     known = {"FROM", "RUN", "ENV", "WORKDIR", "USER", "COPY", "EXPOSE", "CMD"}
@@ -98,8 +109,7 @@ def test_the_image_can_be_made_as_far_as_that_is_known_without_making_it():
     ]
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert all(name in ci for name in packages) and "bubblewrap" in packages
-    (made,) = [one.removeprefix("make ") for one in said if one.startswith("make")]
-    assert f"\n{made}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "course[build,hub]" in " ".join(said)
     (start,) = [json.loads(rest) for name, rest in found if name == "CMD"]
     assert start[:2] == ["jupyter", "lab"]
     for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").split():

@@ -1,8 +1,11 @@
 """How bubblewrap is called: what of the machine is visible inside, and what is not."""
 
+import functools
 import os
+import re
 import shutil
 import site
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,11 +18,35 @@ SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
 # Of the environment only what Python needs: its folder may hold a repository, or a class, as well.
 PYTHON = ("bin", "lib", "lib32", "lib64", "libexec", "include", "share", "ssl", "pyvenv.cfg")
 ETC = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts")
+FORBIDDEN = re.compile("(bwrap|mount):.*(namespace|permi)", re.IGNORECASE)
+ALLOW = "allow user namespaces, a setting of the kernel or of the container"
 
 
 def available() -> str | None:
     """Path of the bubblewrap program, or None."""
     return shutil.which("bwrap") if sys.platform == "linux" else None
+
+
+def lacking() -> tuple[str, str] | None:
+    """Why this machine has no sandbox, and what to do about it; None where it has one."""
+    program = available()
+    if not program:
+        return "bubblewrap is not installed", "install the package bubblewrap"
+    if said := _forbidden(program):
+        return f"bubblewrap may not start here ({said})", ALLOW
+    return None
+
+
+@functools.cache
+def _forbidden(program: str) -> str:
+    """What bubblewrap says where it is not allowed any namespaces, as in many a container, or ''.
+
+    Root's own program mounts /proc. Any other trouble is left to whoever starts it in earnest.
+    """
+    tried = ["true"] if os.getuid() else ["mount", "-t", "proc", "proc", "/proc"]
+    asked = [program, *command("/usr", tried)[1:]]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
+    return next(filter(FORBIDDEN.match, said.splitlines()), "")
 
 
 def command(view: Path | str, program: list[str], secrets: Iterable[str] = ()) -> list[str]:

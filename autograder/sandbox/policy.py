@@ -21,25 +21,28 @@ class UnprotectedWarning(UserWarning):
 def walls(policy: str) -> str:
     """What will stand around students' code: OWN or NONE.
 
-    ``policy``  'required': bubblewrap or SandboxRefused; 'auto': a plain process with resource
-                limits where there is no bubblewrap, with a warning; 'off': always a plain process
+    ``policy``  'required': bubblewrap or SandboxRefused; 'auto': where bubblewrap is missing or may
+                not start, a plain process with resource limits, and a warning; 'off': always that
     """
     if policy not in POLICIES:
         raise ValueError(f"sandbox={policy!r} is none of {', '.join(POLICIES)}")
     if sys.platform == "win32":
         raise SandboxRefused("grading runs on Linux or macOS; on Windows, use WSL")
-    if policy != "off" and bubblewrap.available():
+    if policy == "off":
+        return NONE
+    lacking = bubblewrap.lacking()
+    if not lacking:
         return OWN
+    why, remedy = lacking
     if policy == "required":
         raise SandboxRefused(
-            "the sandbox is required, but bubblewrap is not installed: install the package "
-            "bubblewrap, or choose --sandbox auto to run students' code without it"
+            f"the sandbox is required, but {why}: {remedy}, or choose --sandbox auto to run "
+            "students' code without it"
         )
-    if policy == "auto":
-        warnings.warn(
-            "bubblewrap is not installed: students' code runs WITHOUT A SANDBOX, with your "
-            "rights and only resource limits. Install the package bubblewrap.",
-            UnprotectedWarning,
-            stacklevel=3,
-        )
+    warnings.warn(
+        f"{why}: students' code runs WITHOUT A SANDBOX, with your rights and only resource "
+        f"limits. For a sandbox, {remedy}.",
+        UnprotectedWarning,
+        stacklevel=3,
+    )
     return NONE

@@ -46,9 +46,22 @@ def relation(pairs: Sequence[Exchange]) -> str:
         first = f"In one of the calls, {first[0].lower()}{first[1:]}"
     elif len(set(said)) > 1:
         first = f"{_without_sizes(first)}."
-    calls = [right for one, _, right in pairs if one.request == "call" and right.kind == "value"]
-    asks_for_pairs = any(isinstance(right.value, tuple) for right in calls)
-    return "" if ALONE in first and asks_for_pairs else first
+    return first.replace(ALONE, f"{ALONE}{_unless_asked_for_more(pairs)}")
+
+
+def _unless_asked_for_more(pairs: Sequence[Exchange]) -> str:
+    """Which switch asks for a pair, in the words that follow 'returned alone'."""
+    calls = [pair for pair in pairs if pair[0].request == "call" and pair[2].kind == "value"]
+    several = [one for one, _, right in calls if isinstance(right.value, tuple)]
+    alone = [one for one, _, right in calls if not isinstance(right.value, tuple)]
+    if not several:
+        return ""
+    switches = set().union(*map(_switched_on, several)) - set().union(*map(_switched_on, alone))
+    return f" unless {switches.pop()}=True" if len(switches) == 1 else " where no more is asked for"
+
+
+def _switched_on(question: Question) -> set[str]:
+    return {name for name, value in question.details[1].items() if value is True}
 
 
 def _is_wrong(request: str, question: Question, got: Replied, expected: Replied) -> bool:

@@ -236,9 +236,8 @@ def no_namespaces(folder):
     program.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bubblewrap, "available", lambda: str(program))
-        for one in ("required", "auto"):
-            told = refused(one, (str(folder / one),))
-            demand("No permissions" in told and "allow user namespaces" in told, told)
+        told = refused()
+        demand("No permissions" in told and "allow user namespaces" in told, told)
         return f"refused: {told}"
 
 
@@ -265,7 +264,7 @@ def _in_a_machine_without_namespaces(*options):
     )
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
-    demand(done.stdout.startswith("refused: the sandbox does not start"), done.stdout)
+    demand(done.stdout.startswith("refused: the sandbox"), done.stdout)
     demand("allow user namespaces" in done.stdout, done.stdout)
     return done.stdout.strip()
 

@@ -12,7 +12,7 @@ from tests.autograder.explaining.conftest import ANSWERS, LOST
 from tests.autograder.explaining.here import Process
 from tests.autograder.small_class import SLUG, hand_in
 
-pytestmark = pytest.mark.filterwarnings("ignore:bubblewrap is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore:bubblewrap ")
 WITH_A_RESULT = sorted(LOST.keys() - {"ends", "syntax"})
 
 

@@ -8,7 +8,7 @@ from autograder.commands import report
 from autograder.explaining import explanation
 from tests.autograder.small_class import SLUG
 
-pytestmark = pytest.mark.filterwarnings("ignore:bubblewrap is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore:bubblewrap ")
 
 
 @pytest.fixture

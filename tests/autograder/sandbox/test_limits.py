@@ -199,6 +199,28 @@ class TestPolicies:
         with pytest.warns(UnprotectedWarning, match="WITHOUT A SANDBOX"):
             Sandbox(LESSON, "auto").close()
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "bwrap: No permissions to create new namespace, likely because the kernel forbids it",
+            "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+            "bwrap: setting up uid map: Permission denied",
+        ],
+        ids=["seccomp", "masked_proc", "apparmor"],
+    )
+    def test_auto_warns_where_bubblewrap_may_not_start(self, said, tmp_path, monkeypatch):
+        program = tmp_path / "bwrap"
+        program.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1')
+        program.chmod(0o755)
+        monkeypatch.setattr(bubblewrap, "available", lambda: str(program))
+        with pytest.warns(UnprotectedWarning) as warned:
+            box = Sandbox(LESSON, "auto")
+        with box:
+            assert box.kind == "none" and printed(box.start(), "print(1)") == "1"
+        assert said in str(warned[0].message) and "allow user namespaces" in str(warned[0].message)
+        with pytest.raises(SandboxRefused, match="may not start"):
+            Sandbox(LESSON, "required")
+
     def test_off_is_silent(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -213,7 +235,7 @@ class TestPolicies:
         bwrap = bubblewrap.available()
         monkeypatch.setattr(bubblewrap, "command", lambda *_: [bwrap, "--no-such-option"])
         refused = pytest.raises(SandboxRefused, match="(?s)not start.*no-such-option")
-        with Sandbox(LESSON, "required") as box, refused:
+        with refused, Sandbox(LESSON, "required") as box:
             box.start()
 
     def test_folders_of_graders_that_were_killed_are_removed(self, tmp_path, monkeypatch):
