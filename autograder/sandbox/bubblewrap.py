@@ -19,7 +19,7 @@ SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
 PYTHON = ("bin", "lib", "lib32", "lib64", "libexec", "include", "share", "ssl", "pyvenv.cfg")
 ETC = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts")
 FORBIDDEN = re.compile("(bwrap|mount):.*(namespace|permi)", re.IGNORECASE)
-ALLOW = "allow user namespaces, a setting of the kernel or of the container"
+ALLOW = "allow user namespaces (docs/what-goes-wrong.md says how)"
 
 
 def available() -> str | None:
