@@ -29,9 +29,10 @@ ax = experiments.translation(number)
 
 # %% [markdown]
 # *Attention of the trained translator: German letters down, in the order of writing, English words
-# across. The darker a cell, the more that letter used that word; each row sums to 1.* German says
-# *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at *one*, then *dreißig* goes back
-# to *thirty*. The model found these places by itself. Such weights are called **attention**.
+# across. The darker a cell, the more weight the model gave that word while it wrote that letter;
+# each row sums to 1.* German says *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at
+# *one*, then *dreißig* goes back to *thirty*. The model found these places by itself. Such weights
+# are called **attention**.
 #
 # Here PyTorch's own layers run the trained weights. By lesson 10 you will have written every layer.
 
@@ -100,7 +101,7 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
 # | `v` | values: what each item gives |
 # | `scores` | one number per query and key, any size and sign: the larger, the better they match |
 # | `weights` | scores turned into numbers from 0 to 1; the weights of one query sum to 1 |
-# | `context` | the result: per query, the average of the values under its weights |
+# | `context` | the result: per query, the average of the values with its weights |
 #
 # `T_q` counts the queries, and `T_k` the keys, and so the values; `d_k` and `d_v` are the lengths
 # of a key and of a value. Later lessons add `B`, the size of a batch, `n_heads` or `H`, and
@@ -148,8 +149,8 @@ check.preview("uniform_average", on_the_cpu)
 # that only claim to be on one. `values.new_zeros(values.shape[1])` makes the zeros where the values
 # are.
 #
-# Many exercises are earned in **stages**, named in their text with their points. An answer that is
-# right without a mask (2) and wrong with one (1) keeps two.
+# Many exercises are earned in **stages**, named in their text with their points. An answer to
+# exercise 0.2 that is right for ordinary scores (1) and fails for very large ones (1) keeps one.
 
 # %% [markdown]
 # ### Exercise 0.1 · `uniform_average`
@@ -266,7 +267,7 @@ check.preview("softmax", softmax_without_shift)
 # In float32, a score of 89 is enough to overflow.
 #
 # ## From weights to context
-# Now average the values under the weights, for all queries at once:
+# Now average the values with these weights, for all queries at once:
 #
 # $$\text{context}_i = \sum_{j=1}^{T_k} \text{weights}_{ij}\,\text{values}_j$$
 #
@@ -330,10 +331,10 @@ ax = plots.heatmap(weights, queries=people, keys=places, numbers=True)
 # mean. No row gives the freezer more than 0.01.
 #
 # ## Something of your own
-# Choose four things that have numbers: cities with sunshine and rent, songs with tempo and year.
-# Put the numbers into `values`. Think of two people who want different things, and give each a row
-# of scores. What do your `softmax` and `weighted_average` tell them? Draw the weights as above and
-# show the picture to a friend: can they guess who asked?
+# Choose four things that two numbers describe: cities by sunshine and rent, songs by tempo and
+# year. Put the numbers into `values`. Think of two people who want different things, and give each
+# a row of scores. What do your `softmax` and `weighted_average` tell them? Draw the weights as
+# above and show the picture to a friend: can they guess who asked?
 
 # %%
 # Your own experiment. It is handed in with the notebook, and not graded.

@@ -2,8 +2,8 @@
 # # 01 · How do you predict y at x from examples you have seen?
 #
 # You know a river's level at some moments and need it at another. You know where some books stand
-# and look for a subject between theirs. Both times you can compare, weigh and average. The method
-# is sixty years old, and attention in all but name.
+# on a shelf, and look for one whose subject lies between theirs. Both times you can compare, weigh
+# and average. The method is sixty years old, and attention in all but name.
 #
 # **After this lesson** you can
 # - write a **soft lookup**, a dictionary that also answers for keys it does not hold,
@@ -172,9 +172,10 @@ check.distances(distances)
 # In stages, each earned by itself: for one query (1), for many queries (1), far from all examples
 # (1).
 #
-# The exponential of a score is called a **similarity** or *kernel value*. The most common kernel is
-# the Gaussian, a bell curve of width $h$, the **bandwidth**. Divided by their sum over the
-# examples, the similarities become the weights of query $x_i$:
+# The exponential of a score is called a **similarity**, and the function that makes it from a
+# distance a **kernel**. The most common kernel is the Gaussian, a bell curve of width $h$, the
+# **bandwidth**. Divided by their sum over the examples, the similarities become the weights of
+# query $x_i$:
 #
 # $$w_{ij} = \frac{\exp(s_{ij})}{\sum_{m=1}^{T_k} \exp(s_{im})}, \qquad
 # s_{ij} = -\frac{\left(x_i - x^\text{train}_j\right)^2}{2h^2}$$
@@ -347,7 +348,7 @@ axes = experiments.kernels(kernel_regression)
 # peaks, and the constant one always predicts the mean. The boxcar's line makes a step whenever an
 # example enters or leaves its reach. In the gap, the narrow boxcar and Epanechnikov kernels reach
 # no example and fall back to the mean. At equal bandwidth the Gaussian smooths more than these two:
-# its line goes up and down least, as the printed total variation shows.
+# the printed *total variation*, all ups and downs of a line added together, is smallest for it.
 #
 # The weights themselves:
 
@@ -375,11 +376,11 @@ axes = experiments.contexts(soft_lookup)
 # %% [markdown]
 # *Contexts, the results of 400 soft lookups (orange), in the convex hull of seven values (blue), at
 # two temperatures; the queries are not drawn.* No context leaves the hull, although the queries lie
-# all over the plane. At the low temperature they gather at values and on lines between them, at the
-# high one near the middle.
+# all over the plane. At the low temperature the contexts gather at values and on lines between two
+# values, at the high one near the middle.
 #
-# **Order does not matter.** Shuffle the examples, each with its value, and the predictions stay the
-# same: *permutation invariance*. Shuffle the queries, and the predictions move with them:
+# **Order does not matter.** Shuffle the examples, each key with its value, and the predictions stay
+# the same: *permutation invariance*. Shuffle the queries, and the predictions move with them:
 # *equivariance*. So attention alone does not know the order of the words in a sentence; lesson 08
 # adds it. Which of these seven ways to predict ignore the order?
 
@@ -538,9 +539,9 @@ experiments.before_and_after(LearnedBandwidth, model.log_bandwidth.exp().item())
 
 # %% [markdown]
 # *Before (left) and after training (right): the fit in dm, and the weights of the examples on each
-# other, each map on a scale of its own.* Before, no weight is above 0.09: each query attends to
-# almost all examples. With the learned bandwidth, the line follows the peaks without chasing every
-# dot.
+# other, each map on a scale of its own.* Before, no weight is above 0.09: each query spreads its
+# weight over many examples. With the learned bandwidth, the line follows the peaks without chasing
+# every dot.
 #
 # ### Is it the best bandwidth?
 # The loss knows only the readings. We also know the true level, and can ask which bandwidth
@@ -548,8 +549,9 @@ experiments.before_and_after(LearnedBandwidth, model.log_bandwidth.exp().item())
 # starts.
 #
 # ### Predict first
-# By what factor is the learned bandwidth's mean squared distance from the true level larger than
-# the smallest that any bandwidth reaches?
+# Measure the mean squared error from the true level twice: at the learned bandwidth, and at the one
+# with the smallest such error. How many times larger is the first, in the worst of the three
+# rivers?
 
 # %%
 prediction = None  # a factor, from 1 upwards; None skips this
@@ -564,9 +566,9 @@ compare(prediction, factor, "largest of the three factors")
 # leave-one-out loss has its valley near the bandwidth that is best for the true level, but not
 # exactly there: it depends on forty rough readings.
 #
-# From a start of 0.01 h, training stays stuck on one of the three rivers, and on 8 of 20. There
-# each example gives all its weight to a single neighbour, and the gradient of such a softmax
-# vanishes.
+# From a start of 0.01 h, training stays stuck on one of these three rivers, and on 8 of the first
+# 20. At such a bandwidth each example gives all its weight to a single neighbour, and the gradient
+# of such a softmax vanishes.
 #
 # ## Limits
 # A prediction never exceeds the largest value among the examples. Only the bandwidth is learned, so

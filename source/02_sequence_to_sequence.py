@@ -89,8 +89,8 @@ experiments.pairs_and_ids(corpus)
 # | `W_x`, `b_x` | `(3d, d_x)`, `(3d,)` | three blocks, one below the other: r, z, n |
 # | `W_h`, `b_h` | `(3d, d)`, `(3d,)` | the same |
 #
-# By hand, for a state of the single number 0.8 and a candidate of −0.46; the sum inside the update
-# gate's $\sigma$ is −4, 0 or 4:
+# By hand, with a state of one number, 0.8, and the candidate −0.46. The sum inside the update
+# gate's $\sigma$, which the gate "sees", is −4, 0 or 4:
 
 # %%
 state, candidate = 0.8, math.tanh(-0.5)
@@ -133,8 +133,8 @@ check.gru_step(gru_step)
 
 # %% [markdown]
 # ### Predict first
-# A state of 1.0 reads only zeros for 80 steps. After how many steps is half of it gone, if the
-# update gate stands at 0.5? At 0.9? And at 0.99?
+# A state of 1.0 reads only zeros for 80 steps, and every candidate is 0. After how many steps is
+# half of the state gone, if the update gate stands at 0.5? At 0.9? And at 0.99?
 
 # %%
 prediction = None  # steps until half is gone at z = 0.99; None skips this
@@ -216,16 +216,16 @@ check.shift_right(shift_right)
 # In stages, each earned by itself: without padding (1), with padding (1), huge scores and −∞
 # (1).
 #
-# The loss of one step is $-\log p(\text{true letter})$. Average it over all *letters*: neither over
-# padding, nor sequence by sequence.
+# The loss of one step is $-\log p(\text{true letter})$. Average it over all *letters* of the batch,
+# with EOS as one of them: neither over padding, nor sequence by sequence.
 #
 # $$\text{loss} = \frac{1}{N}\sum_{\text{target}_{bt} \ne \text{PAD}}
 # -\log\,\text{softmax}(\text{logits}_{bt})_{\text{target}_{bt}}$$
 #
-# with $N$ the number of letters that are not padding. `F.cross_entropy` can do this; write it out.
-# Leave padding out, do not multiply its loss by 0: a model may forbid PAD with a score of −∞. Then
-# the loss at padding is ∞, and 0 · ∞ is NaN. Logits may be of any size: the loss stays finite. If
-# no letter is left, the loss is 0.
+# with $N$ the number of tokens that are not PAD. `F.cross_entropy` can do this; write it out. Leave
+# padding out, and do not multiply its loss by 0 instead: a model may forbid PAD with a score of −∞.
+# Then the loss at padding is ∞, and 0 · ∞ is NaN. Logits may be of any size: the loss stays finite.
+# If no letter is left, the loss is 0.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -233,7 +233,7 @@ check.shift_right(shift_right)
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Logits `(B, T, vocab_size)`; probabilities are shared along the last axis. To pick one entry per
+# Logits `(B, T, vocab_size)`; the softmax runs along the last axis. To pick one entry per
 # position, `gather` along dim 2 with an index of shape `(B, T, 1)`: `target.unsqueeze(2)`. A
 # boolean mask `(B, T)` then selects.
 # </details>
@@ -288,8 +288,8 @@ from attention.sequence_to_sequence import decoder_step
 # number of steps (1).
 #
 # Write the loop: start with BOS (given), take the most probable letter at every step, and read it
-# at the next. A row that has written EOS gets PAD from then on; when all rows have ended, stop.
-# "Greedy" means that a letter, once written, is never reconsidered.
+# at the next. A row that has written EOS gets PAD from then on. Stop when all rows have ended, or
+# after `max_length` steps. "Greedy" means that a letter, once written, is never reconsidered.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -361,7 +361,7 @@ ax = experiments.accuracy(model, corpus)
 #
 # But is the *size* of the vector to blame? Change one thing at a time: the width of the model
 # (vector and decoder alike), or the number of steps. Three seeds of each were recorded;
-# `experiments.train_one(64, 1000, 0, Seq2Seq)` runs one again.
+# `experiments.train_one(64, 1000, 0, Seq2Seq)` runs 64 numbers, 1000 steps and seed 0 again.
 #
 # ### Predict first
 # With a vector of 64 numbers and 300 steps, hardly any five-digit number was right. What share is
@@ -409,8 +409,8 @@ ax = experiments.times()
 # %% [markdown]
 # *Time against sequence length for a GRU and for a linear layer with as many multiplications.* The
 # GRU's time grows with the length. The layer needs a single matrix product and is many times
-# faster. This **lack of parallelism** is the second reason why lessons 05 to 10 do without
-# recurrence.
+# faster. This **lack of parallelism** is the second reason why the Transformer of lesson 10 does
+# without recurrence.
 #
 # ## Break it
 # What if `encode` took the state at the *padded* end? Translate three test numbers of two digits in
@@ -472,7 +472,7 @@ experiments.beside_companions(model, corpus)
 # 1. Not very exactly, in this model. As it is, 0.98 of the three-digit and 0.43 of the four-digit
 #    numbers are right; with multiples of 0.1 it is 0.97 and 0.44, of 0.25 0.96 and 0.42, of 0.5
 #    (five possible values for each number) 0.95 and 0.36. Precision is not what the vector lacks.
-# 2. Of the letters of six-digit numbers 94 % are right when the true ones before are given, and a
+# 2. Of the letters of six-digit numbers 93.5 % are right when the true ones before are given, and a
 #    number has about 52 of them, EOS included. If errors came independently, 0.935 to the power of
 #    52, or 3 %, of the numbers would be right.
 #
@@ -481,8 +481,8 @@ experiments.beside_companions(model, corpus)
 # %% [markdown]
 # ## ★ Read it backwards
 # Sutskever and colleagues read the source *backwards*: then the encoder reads last what the decoder
-# writes first. Their error fell. They could not fully explain why, but believed that the short ways
-# between the first words of both sides make learning easier.
+# writes first. Their error fell. They could not fully explain why, but believed that learning is
+# easier when the first words of source and translation are only a few steps apart.
 #
 # ### Exercise 2.7 · `reverse_source` ★
 # ●●○ medium · 8 minutes · 2 points

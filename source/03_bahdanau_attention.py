@@ -39,8 +39,8 @@ bottleneck, corpus = shipped.trained("sequence_to_sequence")
 written = experiments.wanted_and_written(bottleneck, corpus)
 
 # %% [markdown]
-# Five digits do not fit through its one vector. But the encoder made a state at *every* word. Why
-# should the decoder see only one of them?
+# After its 300 steps of training, five digits do not get through its one vector. But the encoder
+# made a state at *every* word. Why should the decoder see only one of them?
 #
 # ## The idea
 # Keep all encoder states. Before each letter, compare the decoder's state with every one of them,
@@ -65,8 +65,8 @@ written = experiments.wanted_and_written(bottleneck, corpus)
 #
 # ## Better keys
 # After "two", the encoder cannot know whether this will be two *hundred* or two *thousand*. So a
-# second RNN reads the sentence from the end to the beginning, and each word gets the states of
-# both, side by side.
+# second recurrent network (RNN) reads the sentence from the end to the beginning. The states of
+# both at a word, side by side, are the word's **annotation**.
 #
 # ### Exercise 3.1 · `bidirectional_annotations`
 # ●●○ medium · 12 minutes · 3 points
@@ -74,7 +74,7 @@ written = experiments.wanted_and_written(bottleneck, corpus)
 # In stages, each earned by itself: the forward half (1), the backward half without padding (1), the
 # backward half with padding (1).
 #
-# Use `run_gru` twice, forward and backward. The backward RNN must begin at the last *true* word,
+# Use `run_gru` twice, forward and backward. The backward RNN must begin at the last *true* token,
 # not in the padding. `run_gru` and `reverse_source` are imported from lesson 02;
 # `reverse_source(x, lengths)` reverses each sequence within its length.
 #
@@ -102,9 +102,9 @@ check.bidirectional_annotations(bidirectional_annotations)
 
 # %% [markdown]
 # ## Scores from a small network
-# In lesson 01 near meant similar. A decoder state and an annotation do not even have the same
-# length. So the similarity is **learned**: bring both to the same length, add them, squash the sum,
-# and weigh its features.
+# In lesson 01, near meant similar. A decoder state and an annotation do not even have the same
+# length. So the similarity is **learned**: bring both to the same length, add them, squash the sum
+# with a tanh, and make one number of it, as a weighted sum.
 #
 # $$e_{ij} = v^\top \tanh(W_q\, q_i + W_k\, k_j)$$
 #
@@ -236,9 +236,11 @@ ax = experiments.one_hidden_feature(additive_scores, masked_softmax)
 #
 # ### Exercise 3.5 · `AdditiveAttention`
 # ●○○ easy · 6 minutes · 2 points
+#
 # Write a layer that owns its three matrices. It returns the context *and* the weights:
 # `attend(queries, keys, v, values, lengths)` gives both, from projected queries
 # `(B, T_q, d_attention)`, projected keys `(B, T_k, d_attention)` and a vector v.
+#
 # <details><summary>Hint 1 · the shapes</summary>
 #
 # The weight of `self.v` has the shape `(1, d_attention)`, but `attend` wants `(d_attention,)`.
@@ -266,7 +268,7 @@ check.AdditiveAttention(AdditiveAttention)
 # the logits (1).
 #
 # Attend, then step. Mind the order: the query is the state that comes *in*. It has no axis `T_q`,
-# and `attend` needs one. To stay short, this step projects the annotations itself.
+# and `attend` needs one. To stay short, this step projects the annotations anew for every letter.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -275,7 +277,8 @@ check.AdditiveAttention(AdditiveAttention)
 # <details><summary>Hint 2 · the shapes</summary>
 #
 # The projected state is `(B, d_attention)`; `attend` wants `(B, 1, d_attention)` and returns
-# `(B, 1, c)` and `(B, 1, T_k)`. `decoder_step` wants `(B, c)`.
+# `(B, 1, c)` and `(B, 1, T_k)`, where c is the length of an annotation. `decoder_step` wants
+# `(B, c)`.
 # </details>
 
 
@@ -352,12 +355,14 @@ axes = experiments.alignments(model, corpus)
 moving.crossing()
 
 # %% [markdown]
-# But in "dreißig", the d and the ß look at *thirty*, the e and the i at EOS. So let us count, over
-# all test numbers whose ones and tens change places. And let us ask what a letter needs: we hide
-# its word from one letter at a time, and see whether the letter is still right.
+# But in "dreißig", the d and the ß look at *thirty*, the e and the first i at EOS. So take all test
+# numbers whose ones and tens change places, and the German words for these two digits. How many of
+# their letters look most at the English word that they translate? And do they need it? We hide this
+# word from one letter at a time, and see whether the letter is still right.
 #
 # ### Predict first
-# What share of the later letters, all but the first of each word, looks most at its word?
+# What share of the later letters, all but the first of each German word, look most at their English
+# word?
 
 # %%
 prediction = None  # a number from 0 to 1; None skips this
@@ -369,9 +374,9 @@ compare(prediction, found["later letters"]["look"], "later letters that look at 
 # %% [markdown]
 # First letters look at their word, and most fail without it. Most later letters do not need it:
 # after "dr", only "dreißig" can follow here, and the decoder knows it by heart. A softmax must
-# still put their weight somewhere, often on EOS. (Letting the query read the previous letter first,
-# `asks_after=True`, does not change this.) An alignment shows where the model looked, not what it
-# needed. Lesson 17 returns to this.
+# still put their weight somewhere, often on EOS. (They look elsewhere just as often if the query
+# has read the previous letter: `experiments.train_one(True, True, 0, asks_after=True)`.) An
+# alignment shows where the model looked, not what it needed. Lesson 17 returns to this.
 #
 # ## Break it
 # What if attention takes padding for words? Two-digit numbers share a batch with one longer
@@ -404,7 +409,7 @@ losses = experiments.without_a_mask(model, corpus)
 # show what was read, not what was needed.
 #
 # **Next** [04 · Which similarity?](../04_score_functions/04_score_functions.ipynb) A small network
-# is one way to score. There are simpler ones, and a faster one.
+# is one way to score. There are simpler ones, and they are faster.
 #
 # ## Open questions
 # 1. Let every letter look at *one* word: define an `attend` that calls the imported one and puts a

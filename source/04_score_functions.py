@@ -147,9 +147,9 @@ check.break_as_bilinear(break_as_bilinear)
 
 # %% [markdown]
 # ## What each of them can say
-# Take six queries and six keys of 8 random numbers. Query i should find key 5 − i: a complete
-# crossing. The parameters of each score function are trained for this; queries and keys stay as
-# they are. Which functions can learn the crossing?
+# Take six queries and six keys of 8 random numbers. Query 0 should find key 5, query 1 key 4, and
+# so on: a complete crossing. The parameters of each score function are trained for this; queries
+# and keys stay as they are. Which functions can learn the crossing?
 
 # %% demo=true
 found = experiments.crossings(score)
@@ -179,7 +179,7 @@ compare(prediction, worst, "lowest median at five digits")
 # *Share of test numbers translated without error: a dot for each of six seeds, a stroke for the
 # median.* With five digits, the *scaled* dot product has the lowest median, and no seed above 0.45.
 # Lesson 05 shows what the division is good for, and why it hurts here. The order of the other four
-# is open: with the dot product, one seed translates 0.06 and another at least 0.99. By seeds 0 to 2
+# is open: with the dot product, one seed translates 0.06 and another nearly all. By seeds 0 to 2
 # alone its median would be the best; by seeds 3 to 5, the additive score's.
 #
 # ## Where the dot product comes from
@@ -190,9 +190,9 @@ compare(prediction, worst, "lowest median at five digits")
 #
 # Now take the softmax over the keys. The term with $\lVert q \rVert^2$ is the same for all keys of
 # a query, so it **cancels** (lesson 00: adding a number to all scores changes no weight). The term
-# with $\lVert k \rVert^2$ cancels only if all keys have **the same length**. Then $q \cdot k / h^2$
-# is left: Gaussian kernel regression with keys of equal length *is* dot-product attention, with its
-# scores divided by $h^2$.
+# with $\lVert k \rVert^2$ cancels only if all keys have **the same length** $\lVert k \rVert$: the
+# length of the arrow, not how many numbers it has. Then $q \cdot k / h^2$ is left: Gaussian kernel
+# regression with keys of equal length *is* dot-product attention, with its scores divided by $h^2$.
 #
 # ### Exercise 4.4 · `gaussian_scores`
 # ●●○ medium · 8 minutes · 2 points
@@ -381,7 +381,7 @@ from attention.score_functions import predictive_local_weights
 check.predictive_local_weights(predictive_local_weights)
 
 # %% [markdown]
-# Which of these three kinds needs the most scores? For which do rows not sum to 1?
+# Of global, local-m and local-p, which needs the most scores? In which do rows not sum to 1?
 
 # %% demo=true
 axes = experiments.where_to_look(local_window, predictive_local_weights)
@@ -435,7 +435,7 @@ axes = experiments.mean_of_choices(hard_attention)
 #
 # since $\partial w = w\,\partial \log w$. The right-hand side is an *expectation* under the
 # weights: sample positions, and average $R \cdot \partial \log w$. This is **REINFORCE** (Williams,
-# 1992). It needs no reward of a key that was not chosen. Subtracting a **baseline** $b$ from all
+# 1992). It needs the rewards of the chosen keys only. Subtracting a **baseline** $b$ from all
 # rewards makes the estimates scatter less, and changes nothing on average, because
 # $\sum_j w_j\,\partial \log w_j = \partial \sum_j w_j = 0$.
 #

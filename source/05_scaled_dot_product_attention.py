@@ -193,8 +193,8 @@ ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #
-# Try the numbers that were worked by hand above: contexts 15.79 and 22.71? Then add the mask:
-# should `masked_fill` get `mask` or `~mask`?
+# Try the numbers that were worked by hand above: are the contexts 15.79 and 22.71? Then add the
+# mask: should `masked_fill` get `mask` or `~mask`?
 # </details>
 
 # %% exercise="scaled_dot_product_attention"
@@ -251,7 +251,8 @@ moving.scale()
 
 # %% [markdown]
 # Can training repair this? Each of 16 queries is a rotated key, and a matrix `W` must learn to turn
-# it back, so that query *i* attends to key *i*. The loss is the squared error of the context.
+# it back, so that query *i* attends to key *i*. Again *d* is 512, and the loss is the squared error
+# of the context.
 
 # %% demo=true
 axes = experiments.scale_or_size(scaled_dot_product_attention)
@@ -261,14 +262,15 @@ axes = experiments.scale_or_size(scaled_dot_product_attention)
 # seeds; printed is the error after 120 steps.*
 # - Divided, the error falls to nearly 0. Undivided, it stops almost at once: most rows give a wrong
 #   key the weight 1.
-# - Divided, but started √512 times larger, it **fails as well**. Undivided, but started √512 times
-#   smaller, it learns; with a smaller rate, too, its curve is that of the first panel. So the size
-#   of the scores matters, not the division itself.
+# - Divided, but with `W` started √512 times larger, it **fails as well**. Undivided, but with `W`
+#   started √512 times smaller, it learns nearly everything; with a smaller learning rate besides,
+#   its curve is that of the first panel. So the size of the scores matters, not the division.
 # - Undivided, but with −log of the right weight as the loss, it learns within ten steps: the
 #   gradient of this loss is large wherever a weight is wrong.
 #
 # So large scores stop learning **where the loss reaches them through the context only**, and so
-# through the Jacobian of 5.2. In a Transformer it always does: nobody says which weights are right.
+# through the Jacobian of 5.2. In a Transformer that is always so: nobody tells it which weights are
+# right.
 #
 # Why, then, did the scaled score come *last* in lesson 04? Its queries and keys are states of a
 # GRU. How large are they, and their scores, before training?
@@ -283,9 +285,9 @@ for seed in (0, 1, 2):
 # Divided by 8, all weights are nearly equal. The division is made for entries of variance 1, and
 # for the **start** of training: later, queries and keys are no longer independent.
 #
-# The additive score of lesson 03 needs no division: from *d* = 64 on it learns, where the undivided
-# dot product fails at all four learning rates tried (recorded; one run is
-# `experiments.find_keys("additive", 64, rate=0.003, seed=0)`).
+# The additive score of lesson 03 needs no division. On a task like the one above, at *d* = 64 and
+# 256, it learns, and the undivided dot product fails at all four learning rates tried (recorded;
+# one run is `experiments.find_keys("additive", 64, rate=0.003, seed=0)`).
 
 # %% [markdown]
 # ## Where q, k and v come from
@@ -297,8 +299,8 @@ for seed in (0, 1, 2):
 found = experiments.weight_on_itself(scaled_dot_product_attention)
 
 # %% [markdown]
-# Every token looks at itself: $x_i \cdot x_i$ is about *d*, and other products are about √*d*. Then
-# *it* learns nothing from *animal*. So each role gets a matrix of its own:
+# Every token looks at itself: $x_i \cdot x_i$ is about *d*, and its products with other tokens are
+# only about √*d*. Then *it* learns nothing from *animal*. So each role gets a matrix of its own:
 #
 # ![The rows of x, one a word, go through three matrices: q = x W_q is what a word looks for, k = x
 # W_k how it is found, v = x W_v what it tells. The query of it and the key of animal make a score:
@@ -311,8 +313,9 @@ found = experiments.weight_on_itself(scaled_dot_product_attention)
 ax = experiments.projections()
 
 # %% [markdown]
-# *Loss after 300 steps for five ways to make q, k and v, three seeds each.* Each matrix speeds
-# learning up. So the Transformer gives each role a projection:
+# *Loss after 300 steps for five ways to make q, k and v, three seeds each.* The loss falls from row
+# to row, and of these five only a matrix for each role brings it close to 0. So the Transformer
+# gives each role a projection:
 #
 # $$q = x\,W_q, \qquad k = x\,W_k, \qquad v = x\,W_v$$
 #
@@ -427,8 +430,8 @@ slower_from = experiments.race(SelfAttentionHead)
 # %% [markdown]
 # *Time against length on one core, projections included, both axes logarithmic, on the machine that
 # built this notebook.* For short sequences attention is faster, although it multiplies more: an RNN
-# takes many small products one after another, attention a few large ones. In long ones the square
-# wins (lesson 18).
+# takes many small products one after another, attention a few large ones. For long sequences
+# attention is slower, because its work grows with *T*² (lesson 18).
 
 # %% [markdown]
 # ## How far is it from one word to another?
@@ -492,10 +495,10 @@ for kind in ("recurrent", "convolution", "self-attention"):
 _ = translator_so_far.up_to("05", scaled_dot_product_attention=scaled_dot_product_attention)
 
 # %% [markdown]
-# *The same picture with this lesson's translator; grey: all before the last.* Of the five-digit
-# numbers the scaled dot product got a third or fewer right; now nearly all are right, in each of
-# the three runs. It was not the score that was too weak: queries and keys had no matrices to learn.
-# (The last line printed comes from your own function.)
+# *The same picture: squares are this lesson's translator, the line without marks is that of lesson
+# 04, grey are the earlier ones.* Of the five-digit numbers the scaled dot product got at most 0.35
+# right; now nearly all are right, in each of the three runs. The score is the same as in lesson 04:
+# it lacked matrices to learn. (The last line printed comes from your own function.)
 #
 # ## Limits
 # Scores of a trained model may become large again. And every pair of positions costs a score.
@@ -590,6 +593,5 @@ check.attention_backward(attention_backward)
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, section 3.2.1 and its footnote on the
 #   variance. [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
-
 # - J. Alammar (2018). *The illustrated Transformer.*
 #   [jalammar.github.io](https://jalammar.github.io/illustrated-transformer/)

@@ -153,8 +153,8 @@ from attention.masked_attention import combine_masks
 check.combine_masks(combine_masks)
 
 # %% [markdown]
-# Layer after layer, information can travel in several steps. After how many layers can every
-# position have heard from every other?
+# Stack layers, and information travels on: what a position has heard in one layer, it passes on in
+# the next. After how many layers can every position have heard from every other?
 
 # %% demo=true
 padding = padding_mask(torch.tensor([18]), 24)  # 18 of 24 keys are real
@@ -186,9 +186,9 @@ moving.masks()
 # In stages, each earned by itself: with a key for every query (1), with a query that sees nothing
 # (1), its gradients (1).
 #
-# Write attention under a mask. The scores are given. Rows with at least one key are as in lesson
-# 05; a row without any gives weights 0 and context 0, and no gradient is ever `NaN`. Scores of
-# ±1000 are fine.
+# Write attention under a mask. The line that makes the scores is given. Rows with at least one key
+# are as in lesson 05; a row without any gives weights 0 and context 0, and no gradient is ever
+# `NaN`. Scores of ±1000 are fine.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -269,7 +269,8 @@ from attention.masked_attention import suspect
 # (1), where the future is all zeros or all alike (1).
 #
 # Write the test. Run the layer on `x`, and on a copy whose positions after `t` hold other vectors
-# of a like size. Does any output at or before `t` differ?
+# of a like size. Does any output at or before `t` differ? Return a plain `True` or `False`, not a
+# tensor.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -340,7 +341,7 @@ check.break_leaks(break_leaks)
 #
 # ### Predict first
 # One model has the causal mask. In the other, each position also sees the **next** one, and so the
-# letter that it must predict. Its loss will be lower. Which share of its 300 words will be German
+# letter that it must predict. Its loss will be lower. What share of its 300 words will be German
 # numbers?
 
 # %%
@@ -373,10 +374,10 @@ ax = experiments.what_leaks_are_worth()
 _ = translator_so_far.up_to("06", scaled_dot_product_attention=masked_attention)
 
 # %% [markdown]
-# *The same picture with this lesson's translators; grey: all before the last.* Short numbers have
-# the most padding: in two of the three runs many of them are wrong, and in one of these nearly all
-# of six digits, too. In the third run the padding does no harm. Hidden, as in lesson 05, it harms
-# in none.
+# *The same picture: squares are the translator without a mask, the line without marks is that of
+# lesson 05, grey are the earlier ones.* Short numbers have the most padding: in two of the three
+# runs many of them are wrong, and in one of these nearly all of six digits, too. In the third run
+# the padding does no harm. Hidden, as in lesson 05, it harms in none.
 #
 # ## Limits
 # A mask cannot stop what mixes positions outside the attention. It saves no work by itself, because
@@ -414,7 +415,7 @@ _ = translator_so_far.up_to("06", scaled_dot_product_attention=masked_attention)
 # Both are recorded, for seeds 0 to 2, in `data/evidence/masked_attention.json`.
 # 1. Two letters before its own are enough here. With *w* = 1 the loss is 0.36 and 40 to 54 % of the
 #    words are numbers, with *w* = 2 it is 0.32 to 0.33 and 74 to 87 %, with *w* = 16 no better. The
-#    embedded positions tell the rest.
+#    model is also told each letter's place in the word.
 # 2. It is a leak for writing: the loss is 0.03 to 0.08, and 0 to 23 % of the words are numbers. A
 #    letter between known letters is easy to guess, but while the model writes, the letters after it
 #    do not exist. Such a model can fill gaps in a text that is there. Lesson 16 trains one to read.
@@ -488,8 +489,8 @@ layers = experiments.bigbird_without_its_parts(local_mask, longformer_mask, bigb
 # %% [markdown]
 # *Three sparse masks of 24 positions; above, the number of layers on 64 blocks, in 40 draws of the
 # random ones.* With global blocks all pairs meet in two layers, with random blocks or without.
-# Without global blocks, random ones shorten 63 layers to 7 to 12. They are short cuts, and
-# depend on no single position.
+# Without global blocks, random ones shorten 63 layers to between 7 and 12: they are short cuts, and
+# no single position has to pass everything on.
 #
 # In all three, the number of allowed pairs grows with *T*, not with *T*². But as long as the whole
 # matrix is computed and then masked, the work is *T*² all the same. The last exercise does better.

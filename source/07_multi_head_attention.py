@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 07 · Why several at once?
 #
-# A head makes one average per position. A word that needs two things at once, its subject and its
-# verb, gets a mixture of both. Several smaller heads can each look somewhere else, at no cost in
-# parameters.
+# An attention head makes one average per position. A word that needs two things at once, say its
+# subject and its verb, gets a mixture of both. Several smaller heads can each look somewhere else,
+# with no more parameters than one large head.
 #
 # **After this lesson** you can
 # - **split** vectors into heads and **merge** them again,
@@ -84,8 +84,9 @@ for h in range(2):
 # ### Exercise 7.1 · `split_heads`
 # ●●○ medium · 8 minutes · 2 points
 #
-# `(B, T, d_model)` becomes `(B, H, T, d_head)`. Head *h* gets the features *h* · d_head to (*h* +
-# 1) · d_head − 1 of **every** position. The test of the sizes is given.
+# `(B, T, d_model)` becomes `(B, H, T, d_head)`. Counted from 0, head *h* gets the features
+# *h* · d_head to (*h* + 1) · d_head − 1 of **every** position. The test whether `n_heads` divides
+# `d_model` is given.
 #
 # ![Left: four positions with six features. Middle: three heads, each with two features of all four
 # positions. Right: a view alone has the same shape, but each "head" holds neighbouring numbers of
@@ -140,9 +141,9 @@ check.merge_heads(merge_heads)
 
 # %% [markdown]
 # ## The layer
-# The attention between the heads' queries and keys is that of lesson 06, with dropout on the
-# weights. With `fused=True` it is PyTorch's fused attention, which computes the same result without
-# storing a `(T_q, T_k)` table. Train with it, and use the other one to look at the weights.
+# Inside, the heads attend as in lesson 06, with dropout on the weights. `fused=True` calls
+# PyTorch's fused attention instead: it computes the same result without storing the `(T_q, T_k)`
+# table, so it cannot return the weights. Train with it; leave it off to look at the weights.
 
 # %% given="attend"
 from attention.multi_head_attention import attend
@@ -157,9 +158,10 @@ from attention.multi_head_attention import attend
 # Write the projections and `forward`. Mind three points:
 # - **splitting and merging**: call your `split_heads` and `merge_heads`, or write a line for each:
 #   `unflatten(-1, heads)` splits an axis in two, `flatten(2)` joins all axes from 2 on;
-# - **dropout** belongs to training: `self.training` is False after `eval()`, but `attend` cannot
-#   know;
-# - **`head_mask`** multiplies each head's context by a number: 1 keeps the head, 0 silences it.
+# - **dropout** belongs to training: `self.training` is False after `eval()`, but `attend` is a
+#   plain function and cannot see it;
+# - **`head_mask`** is a gate for each head: its context is multiplied by this number, so that 1
+#   keeps the head and 0 silences it.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -223,7 +225,8 @@ print("without head 1:", torch.allclose(whole - without, updates[:, 1], atol=1e-
 # ### Predict first
 # Eight items stand in a row. Each has a *name*, a *content* of four numbers, and the names of **two
 # items** whose contents it must report, drawn at random. We train one layer with 1, 2 and 4 heads,
-# all with the same number of parameters. Always saying 0 has a loss of 1. Where will one head end?
+# all with the same number of parameters. The loss is the mean squared error, which is 1 for a model
+# that always answers 0. Where will one head end?
 
 # %%
 prediction = None  # the loss of one head, from 0 to 1; None skips this
@@ -234,9 +237,9 @@ compare(prediction, losses[1], "loss of one head")
 
 # %% [markdown]
 # *Loss against training step for 1, 2 and 4 heads: one head stops at nearly half of the variance,
-# two and four come near 0.* One head fetches a weighted sum of two contents. Their mean explains
-# half of the variance, and all of it in the one case of eight where both items are the same, so
-# that 7/16 = 0.44 remains. Two heads fetch both.
+# two and four come near 0.* One head can fetch only one weighted sum of the two contents. The best
+# is their mean, which leaves half of the variance unexplained. In one case of eight both items are
+# the same, and nothing is left: in all, 7/8 · 1/2 = 0.44 remains. Two heads fetch both.
 #
 # Are more heads always better?
 
@@ -270,8 +273,8 @@ experiments.silence(*trained[2])
 # translators: heads with a task, and many that can be removed at little cost (lesson 17).
 #
 # ## How large is it?
-# The four linear layers of the paper's base model have 1 050 624 parameters, whatever the number of
-# heads.
+# In the paper's base model, the four projections of one attention have 1 050 624 parameters,
+# whatever the number of heads.
 #
 # ### Predict first
 # And in megabytes? Each head has its own table of weights. How many times as much does the layer
@@ -286,20 +289,20 @@ compare(prediction, factor, "factor")
 
 # %% [markdown]
 # *Megabytes that one call allocates, all its tensors added, against the number of heads; the
-# parameters are the same at each.* The tables are *H* · T_q · T_k numbers, and soon they are nearly
-# all there is. Fused attention does not store them.
+# parameters are the same at each.* The tables hold *H* · T_q · T_k numbers, and with 16 heads they
+# are nearly all that is stored. Fused attention does not store them.
 #
 # ## Do the heads ask different questions?
-# The scores of head *h*, without scale and biases, are $x\,W_q^h W_k^{h\top} x^\top$. The rank of
-# $W_q^h W_k^{h\top}$ is d_head at most. All heads together have d_model directions. Do they use
-# them?
+# The scores of head *h*, without scale and biases, are $x\,W_q^h W_k^{h\top} x^\top$. The matrix
+# $W_q^h W_k^{h\top}$ has rank d_head at most: it compares the vectors in no more than d_head
+# directions. The sum of these matrices over all heads may have up to d_model. Are they used?
 #
 # ### Exercise 7.5 · `captured_variance`
 # ●●○ medium · 8 minutes · 2 points
 #
 # A matrix acts more strongly in some directions than in others: these strengths are its singular
-# values. Return, for every *i*, the share of the sum of all squared singular values that the *i* +
-# 1 largest have.
+# values. Square them. Entry *i* of the result says which share of the sum of all squares the
+# *i* + 1 largest make up; the last entry is 1.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -329,8 +332,9 @@ axes = experiments.directions(trained[4][0], MultiHeadAttention, captured_varian
 #
 # ## Fewer keys to remember
 # A model that writes a text keeps the keys and values of all tokens so far, in the *KV cache*. For
-# long texts it can outgrow the model. In **grouped-query attention**, groups of query heads share
-# one head of keys and values; in **multi-query attention**, all of them share a single one.
+# long texts this cache can take more memory than the model itself. In **grouped-query attention**,
+# groups of query heads share one head of keys and values; in **multi-query attention**, all of them
+# share a single one.
 #
 # ### Exercise 7.6 · `share_heads`
 # ●○○ easy · 5 minutes · 2 points
@@ -392,9 +396,9 @@ sizes = experiments.cache_sizes(share_heads)
 _ = translator_so_far.up_to("07", MultiHeadAttention=MultiHeadAttention)
 
 # %% [markdown]
-# *The same picture with this lesson's translators; grey: all before the last.* Four heads are no
-# better than one: two runs are as good, and the third is worse with five and six digits. Perhaps
-# one head is enough where each letter needs one word.
+# *The same picture with this lesson's translators; blue: lesson 06; grey: the lessons before it.*
+# Four heads are no better than one: with six digits one run is as good, one somewhat worse, and one
+# gets nearly nothing right. Perhaps one head is enough where each letter needs one word.
 #
 # ## Limits
 # How many heads are needed depends on the task. That heads *may* look at different things does not
@@ -443,14 +447,15 @@ _ = translator_so_far.up_to("07", MultiHeadAttention=MultiHeadAttention)
 #
 # In stages, each earned by itself: one head (1), several heads (1), the scale (1).
 #
-# Let the heads **share** narrower queries and keys, and give each head a *mixing vector* $m_h$ that
-# says how much it listens to each shared feature:
+# Let all heads **share** the same queries $x\,\tilde W_q$ and keys $y\,\tilde W_k$ (*y* is the
+# sequence looked at), and give each head a *mixing vector* $m_h$ that says how much each shared
+# feature counts in its scores:
 #
 # $$\text{score}_h = \frac{(x\,\tilde W_q)\,\text{diag}(m_h)\,(y\,\tilde
 # W_k)^\top}{\sqrt{d_\text{head}}}$$
 #
 # With $m_h$ = 1 on the features of head *h* and 0 elsewhere this is ordinary multi-head attention.
-# But the shared width can also be smaller: the paper reports equal accuracy with a quarter.
+# But the shared width can also be smaller: the paper reports equal accuracy with a quarter of it.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

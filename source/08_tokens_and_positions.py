@@ -50,9 +50,9 @@ _ = experiments.word_order()
 # Who bites whom makes no difference (lesson 05). So the rows must say where they stand.
 #
 # ## Part one · What stands in a row?
-# A **token** is a piece of a text; until part two, think of a word. Its number is its **id**: a
-# name and not a quantity, since 301 is not more than 300. So each id gets a vector, its
-# **embedding**: a row of a table that is learned.
+# A **token** is a piece of a text; until part two, think of a word. Each token has a number, its
+# **id**. It is a name and not a quantity: word 301 is not more than word 300. So each id gets a
+# vector, its **embedding**: a row of a table that is learned.
 #
 # ![Five tokens, zwei, hundert, ein, und, dreißig, become ids. Each id chooses a row of the table,
 # scaled by the root of d_model. A row of positions is added to each, and the sums are the rows of
@@ -94,8 +94,9 @@ check.embed(embed)
 # ### Exercise 8.2 · `sinusoidal_positions`
 # ●●○ medium · 12 minutes · 2 points
 #
-# The Transformer's authors describe a position like a time, by the hands of clocks that turn at
-# different speeds. Each pair of columns is one clock: the sine and the cosine of its angle.
+# Think of a position as a time, and of several clocks, each with one hand, that turn at different
+# speeds: together the hands tell the time. In the Transformer each clock is a pair of columns, the
+# sine and the cosine of its hand's angle.
 #
 # ![Four clocks at the positions 0, 1, 2, 3, 10 and 100. The first hand turns by one radian per
 # step, the second by a tenth, the third by a hundredth, the fourth by a
@@ -171,7 +172,8 @@ _ = experiments.word_order_with(sinusoidal_positions)
 #
 # Why not learn the positions, like the embeddings? BERT and GPT-2 do. Write a module with one
 # parameter, `table`, whose first *T* rows are added to the sequences. Every sequence of the batch
-# gets the same. Refuse a sequence that is longer than the table.
+# gets the same. Refuse a sequence that is longer than the table, with a `ValueError` that gives
+# both lengths.
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
@@ -192,9 +194,9 @@ check.LearnedPositions(LearnedPositions)
 # ## Three tokens back
 # Do models use positions? One attention layer with one head reads random tokens of 16 kinds, and
 # has to name the token three places back. It gets no positions, learned or sinusoidal ones, or
-# **rotary** ones. These add nothing to the rows. They turn each query and key by angles that grow
-# with its position, like the hands of the clocks, so that a score depends on the two contents and
-# their distance (exercise 8.4, ★).
+# **rotary** ones. Rotary positions add nothing to the rows: they turn each query and key by angles
+# that grow with its position, like the hands of the clocks, so that a score depends on the two
+# contents and their distance (exercise 8.4, ★).
 #
 # Each run takes 300 steps on sequences of 24 or of 96 tokens and is tested at four lengths. The
 # runs are recorded; `experiments.train_one("sinusoidal", seed=3, length=24)` makes a new one in
@@ -212,8 +214,8 @@ compare(prediction, right["sinusoidal"], "sinusoidal, 24 tokens in training, 96 
 
 # %% [markdown]
 # *Share of tokens right against the length of the test, on a logarithmic scale. Dots: single runs,
-# three of each, moved apart a little; lines: their mean.* Without positions the layer knows at best
-# which tokens there are. With any of the three it solves the task at the lengths of its training,
+# three of each, moved apart a little; lines: their mean.* Without positions the layer can know only
+# which tokens occur. With any of the three it solves the task at the lengths of its training,
 # except that 300 steps are too few to learn a table of 96 rows.
 #
 # Beyond place 24 the rows of a learned table were never trained. For sinusoids one matrix would
@@ -230,8 +232,8 @@ compare(prediction, right["sinusoidal"], "sinusoidal, 24 tokens in training, 96 
 experiments.same_word_elsewhere(embed, sinusoidal_positions)
 
 # %% [markdown]
-# *Cosines between the rows of X. Left, the same words stand out wherever they are, on a background
-# of nearness. Right, without the root, all rows are alike, and only the distance is left to see.*
+# *Cosines between the rows of X. Left, with the root, equal words have nearly equal rows, wherever
+# they stand. Right, without it, all rows are alike, and only the distance is left to see.*
 # Does it do harm? Here is the task “three tokens back” with sinusoidal positions, with and without
 # the root, for a table that starts at $1/\sqrt{d_\text{model}}$ or at 1:
 
@@ -298,12 +300,12 @@ _ = experiments.scores_by_position(rotary, sinusoidal_positions)
 
 # %% [markdown]
 # *Dot products of a query at m (down) and a key at n (across). Left, rotary: constant along each
-# diagonal. Right, added sinusoids: a diagonal band on top of stripes. The pair is number 1 of
-# three.* Added positions also multiply with the content.
+# diagonal. Right, added sinusoids: a diagonal band on top of stripes. Query and key are number 1 of
+# the three printed.* The stripes are products of one vector's content with the other's position.
 #
-# Here are four of the pairs, for one query and one key. Move both by the same number of positions:
-# the arrows turn, the first pair fastest, and the dot product stays. Then choose the sinusoidal
-# encodings: their dot product, too, depends only on the distance.
+# Here are one query and one key of eight features: four pairs, drawn as arrows. Move both vectors
+# by the same number of positions: the arrows turn, the first pair fastest, and the dot product
+# stays. Then choose the sinusoidal encodings: their dot product, too, depends only on the distance.
 
 # %% demo=true
 moving.rotation()
@@ -318,10 +320,10 @@ pieces = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinu
 _ = translator_so_far.up_to("08", **pieces)
 
 # %% [markdown]
-# *The same picture with this lesson's translators; grey: all before the last.* Without positions
-# most numbers of three and more digits are wrong: *two hundred three* and *three hundred two* look
-# the same. With positions more than 90 % are right at every length, although no English word waits
-# for another any more.
+# *The same picture with this lesson's translators; blue: lesson 07; grey: the lessons before it.*
+# Without positions most numbers of three and more digits are wrong: *two hundred three* and *three
+# hundred two* look the same. With positions more than 90 % are right at every length, although no
+# English word waits for another any more.
 #
 # ## Part two · Which pieces get a row?
 # The simplest way is one id for each word. Number the words of one sentence, then read others:
@@ -334,7 +336,8 @@ for sentence in ("the man bites a dog", "the man bit two dogs"):
 
 # %% [markdown]
 # “bit” and “dogs” are as unknown as “two”, and no list holds all words. With one id for each letter
-# none is unknown, but the cost of attention grows with the square of the length.
+# nothing is unknown, but a text becomes a long sequence, and the cost of attention grows with the
+# square of its length.
 #
 # ## Byte-pair encoding
 # Start from **bytes**: in UTF-8 every text is a sequence of bytes, and there are only 256 of them.
@@ -427,7 +430,8 @@ check.merge_pair(merge_pair)
 # ### Exercise 8.7 · `break_merge_pair` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
-# This answer goes through the list from its end. Find a list for which it is wrong.
+# The answer below goes through the list from its end. Return arguments `(ids, pair, new_id)` for
+# which it is wrong.
 #
 # <details><summary>Hint 1 · where to look</summary>
 #
@@ -457,7 +461,7 @@ check.break_merge_pair(break_merge_pair)
 # | `words` | lists of ids; `words[place]` may be changed |
 # | `most_frequent()` | the pair to be merged next, or None if no pair is left |
 # | `where(pair)` | the places of the words that hold it, and of some that did earlier |
-# | `remove(place)`, `add(place)` | take the pairs of `words[place]` out of the totals; count them |
+# | `remove(place)`, `add(place)` | take the pairs of `words[place]` out of the totals; add them |
 #
 # ### Exercise 8.8 · `train_bpe`
 # ●●● hard · 20 minutes · 4 points
@@ -600,7 +604,7 @@ experiments.german_compounds(merges, train_bpe, bpe_encode, bpe_decode)
 # found *hundert*, *und* and *drei*. But cuts follow frequency, not meaning: with 60 merges
 # *zweihundert* is one token, and *siebzehn* ends in *zeh* and *n*.
 #
-# A model also needs ids for what is not text, to which no text is ever encoded: **special tokens**.
+# A model also needs ids for what is not text: **special tokens**, which no text is encoded into.
 # In the translator of lesson 14 PAD, BOS and EOS are 0, 1 and 2, and all learned tokens move up by
 # three: byte *b* is 3 + *b*, and merge *r* makes 259 + *r*.
 #
@@ -632,10 +636,10 @@ experiments.german_compounds(merges, train_bpe, bpe_encode, bpe_decode)
 # ## Open questions
 # No points, no check.
 # 1. Let every batch begin at a random position:
-#    `experiments.train_one(kind, seed=0, random_start=True)`. Do 24 tokens now teach 96 places to
-#    sinusoidal positions? And to learned ones, after 300 or 900 `steps`?
-# 2. Replace 10000 by 10, then by 1 in your `sinusoidal_positions`. Which of 400 rows, more than 20
-#    away, are most like row 40?
+#    `experiments.train_one(kind, seed=0, random_start=True)`. Does a layer trained on 24 tokens now
+#    work at 96, with sinusoidal positions? And with learned ones, after 300 or 900 `steps`?
+# 2. Replace 10000 by 10, then by 1 in your `sinusoidal_positions`. For d_model = 64, which of 400
+#    rows, more than 20 away, has the largest dot product with row 40?
 # 3. Is farther away harder? Give `experiments.train_one` the argument `back=1`, then `back=10`.
 
 # %% [markdown] answer=true

@@ -52,12 +52,13 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
 # ●●○ medium · 12 minutes · 3 points
 #
 # In stages, each earned by itself: the course without skip (1), the course with skip (1), the exact
-# norms (1). (The course: all norms divided by that of the last layer.)
+# norms (1). (The course is how the norms change from layer to layer: each divided by the norm of
+# the last layer.)
 #
 # Measure the gradient in a real stack. Layer *l* turns $h$, of shape `(B, d_model)`, into
 # $\tanh(h W_l)$, and with `skip` it adds $h$ to that. The loss is the mean of all squared numbers
 # that leave the stack. Return, for every layer, the norm of the loss's gradient with respect to
-# $W_l$.
+# $W_l$: the root of the sum of all its squared entries.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -103,7 +104,8 @@ compare(prediction, factor, "first layer, with over without")
 # %% [markdown]
 # *Norm of the gradient in each of 48 layers, on a logarithmic scale: mean and band of three random
 # stacks. With skip connections it lies between 5 and 50, without them below 10⁻¹³.* Without them
-# the signal shrinks on its way up, and the gradient shrinks again on its way down.
+# the signal shrinks on its way up, and the gradient shrinks on its way down. The gradient of a
+# layer's weights is a product of the two, so it is tiny in **every** layer, not only in the first.
 #
 # ## The idea
 # An encoder layer has two **sublayers**: an attention, then a small network for each position. The
@@ -138,13 +140,13 @@ print("kept:          ", kept, "  mean", sum(kept) / 8)
 print("divided by 3/4:", [round(k / 0.75, 2) for k in kept], "  mean", sum(kept) / 0.75 / 8)
 
 # %% [markdown]
-# Without the division, updates would be a third larger in use, when nothing is dropped.
+# Without the division, updates would be a third larger after training, when nothing is dropped.
 #
 # ### Exercise 9.2 · `Residual`
 # ●○○ easy · 8 minutes · 2 points
 #
 # Return `x` plus the update: in training with dropout on the **update**, and what is kept divided
-# by $1 - p$; after `eval()` a plain sum. The noise is an argument.
+# by $1 - p$; after `eval()` a plain sum. The noise is an argument, so that a call can be repeated.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -294,7 +296,7 @@ check.FeedForward(FeedForward)
 # | `self.attention` | `(query, key, value, mask)` | the `MultiHeadAttention` of lesson 07 |
 # | `self.feed_forward` | `(x)` | the network, ready-made |
 # | `self.norm_1`, `self.norm_2` | `(x)` | one for each sublayer; PyTorch's own |
-# | `self.dropout` | `(update)` | knows its mode |
+# | `self.dropout` | `(update)` | on in training, off after `eval()` |
 # | `self.pre_norm` | True or False | which of the two drawings |
 #
 # ### Exercise 9.5 · `EncoderLayer`
@@ -424,7 +426,8 @@ check.layer_parameters(layer_parameters)
 # ### Exercise 9.8 · `break_layer_parameters` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
-# This count is right for both models of the paper. Find a layer for which it is wrong.
+# The count below is right for both models of the paper. Return the sizes of a layer for which it is
+# wrong.
 #
 # <details><summary>Hint 1 · where to look</summary>
 #
@@ -464,10 +467,11 @@ experiments.deep_stacks()
 # first of 48 layers gets about as large a gradient as a single layer alone. Without them its
 # gradient is 80 to 2600 times smaller than the last layer's, wherever the norms stand.
 #
-# The cosines show what is lost. Without skip connections attention averages until all positions
-# hold the same vector (cosine 1.00). Dong and colleagues (2021) prove this *rank collapse* for
-# attention alone. The residual stream carries the input past the averages. Post-norm shrinks it
-# after every sum, so the positions still become almost alike.
+# The printed cosines, between the vectors of different positions behind the last layer, show what
+# is lost. Without skip connections attention averages until all positions hold the same vector
+# (cosine 1.00). Dong and colleagues (2021) prove this *rank collapse* for attention alone. The
+# residual stream carries the input past the averages. Post-norm shrinks it after every sum, so the
+# positions still become almost alike.
 #
 # ## Which of them learn?
 # Train 12 of your own layers to reverse digits: 3 1 4 1 5 9 becomes 9 5 1 4 1 3. Take 90 steps of
@@ -478,7 +482,7 @@ experiments.deep_stacks()
 _ = experiments.three_runs(EncoderLayer)
 
 # %% [markdown]
-# *Loss against training step (means of ten), one run each; the dashed line is guessing, log 10.*
+# *Loss against training step (means of ten), one run each; the dashed line is guessing, ln 10.*
 # Does post-norm need a warm-up? One rate and one seed cannot tell. Take four rates and three seeds.
 # (Recorded; `experiments.train_one("post", seed=4, rate=0.003)` makes a new run.)
 #
@@ -503,12 +507,12 @@ compare(prediction, half, "post-norm, constant 0.003, mean of three")
 #
 # Why? Xiong and colleagues (2020) blame large gradients in the last layers. But Adam divides every
 # gradient by its own size: with all of them a hundred times smaller or larger, post-norm ends at
-# the same loss (“gradients scaled” in the records). That speaks against size alone, and leaves open
-# what gradients of the last layers do that grow *during* training. The reason may also be how far a
-# step moves the *scores* (Liu and colleagues, 2020; open question 2).
+# the same loss (“gradients scaled” in the records). So their size alone is not the reason; that
+# they grow *during* training still may be. Or it is how far one step moves the *scores* (Liu and
+# colleagues, 2020; open question 2).
 #
 # ### Add & Norm taken apart
-# Which of the two does the work? Here each is switched off in turn, at constant rates:
+# Which does the work, the sum or the norm? Here each is switched off in turn, at constant rates:
 
 # %% demo=true
 experiments.add_and_norm()
@@ -540,9 +544,9 @@ pieces = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinu
 _ = translator_so_far.up_to("09", **pieces, EncoderLayer=EncoderLayer)
 
 # %% [markdown]
-# *The same picture with this lesson's translators; grey: all before the last.* For six digits the
-# share right rises from .94, .94 and .91 to .98, .95 and .97. Attention alone now reads. A
-# recurrent network still writes, until lesson 10.
+# *The same picture with this lesson's translators; blue: lesson 08; grey: the ones before it.* For
+# six digits the share right rises from .94, .94 and .91 to .98, .95 and .97. Attention alone now
+# reads. A recurrent network still writes, until lesson 10.
 #
 # ## Limits
 # These stacks were small, and trained for 90 steps at most. Which norm is better after long

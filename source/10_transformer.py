@@ -94,9 +94,10 @@ print("says   " + "".join(f"{token:<5}" for token in says))
 # ### Exercise 10.1 · `masks_from_tokens`
 # ●●○ medium · 10 minutes · 2 points
 #
-# The model gets ids and nothing else; PAD says where the padding is. Make one mask for looking at
-# the source, and one for the target looking at itself. `causal_mask(T, device)` of lesson 06 is
-# imported. (The decoder layers add a causal mask as well. Applying it twice changes nothing.)
+# The model gets ids and nothing else; PAD says where the padding is. Return two bool masks, True =
+# may attend: one for looking at the source, and one for the target looking at itself.
+# `causal_mask(T, device)` of lesson 06 is imported. (The decoder layers add a causal mask as well.
+# Applying it twice changes nothing.)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -178,7 +179,7 @@ check.Translator(Translator)
 
 # %% [markdown]
 # ## N layers
-# A stack of layers is called like a single layer, so it can take its place.
+# A stack takes and returns the same as a single layer, so it can stand in the layer's place.
 #
 # One attention already reaches every word. What is a second layer for? It reads what the first has
 # *made*. In “nine hundred thirty one” the first layer may make a vector that says “hundred, with
@@ -333,7 +334,8 @@ experiments.sizes_in_the_paper(transformer_parameters)
 experiments.three_tests(Transformer)
 
 # %% [markdown]
-# (Letters were changed from position 5 on; the letters before it make the scores at position 5.)
+# (The letters from position 5 on were changed. The scores at position 5 come from the letters
+# before it, so they must stay the same, too.)
 #
 # ## Training
 # Data, learning rate and 300 steps of 64 numbers are those of lessons 02 and 03. The cell below
@@ -383,7 +385,7 @@ experiments.every_head(weights, words, letters)
 # *Cross-attention of both layers, all heads, for 931.* Look at the “e” of *ein* in layer 1, the
 # last. Two heads look at *thirty* and two at *one*, each with nearly all its weight. Their mean
 # would show a letter that looks at both words, which no head does. So look at heads before you
-# average them. Lesson 17 asks what each is for.
+# average them. Lesson 17 asks what each is for. Choose a layer and a head, and move over the map:
 
 # %% demo=true
 maps = {f"layer {n}": weights[f"decoder.layers.{n}.cross_attention"][0] for n in (0, 1)}
@@ -642,8 +644,8 @@ _ = experiments.tied_tables()
 #
 # `Translator` begins with long rows, as the paper's own code does, and leaves its tables untied: 24
 # letters gain nothing from a tie. With many rare tokens it pays: Press and Wolf found better
-# language models with fewer parameters, and translators as good at less than half the size. Tie,
-# and then try both lengths.
+# language models with fewer parameters, and translators as good at less than half the size. If you
+# tie tables, try both lengths.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need.*

@@ -114,8 +114,8 @@ check.adamw_step(adamw_step)
 
 # %% [markdown]
 # AdamW stores two more numbers for each weight. What does it gain? The next figure, like most here,
-# is drawn from recorded trainings. Its docstring, `experiments.optimizers?`, says what was changed,
-# what was kept, and how to run one point of it.
+# is drawn from recorded trainings. `experiments.optimizers?` shows what was changed, what was kept,
+# and how to run one point of it.
 
 # %% demo=true
 axes = experiments.optimizers()
@@ -207,8 +207,8 @@ axes = experiments.warm_up_by_depth()
 # ### Exercise 11.3 · `label_smoothed_loss`
 # ●●○ medium · 15 minutes · 2 points
 #
-# Return the mean of this loss over all real tokens. Where the target is PAD there is no loss,
-# neither from the first part nor from the second.
+# Return the mean of this loss over all real tokens, and 0 if there is none. Where the target is PAD
+# there is no loss, neither from the first part nor from the second.
 #
 # A score of −∞ rules a token out. Its log-probability is −∞ too, and 0 · ∞ is NaN. So do not
 # multiply by 0: leave out the losses that do not count (`loss[mask]`), and with smoothing = 0 the
@@ -265,9 +265,9 @@ axes = experiments.overfitting()
 #
 # ## Batches of equal work
 # A batch is a rectangle. Short rows are filled up with PAD, which costs as much as text. So
-# sentences of similar length share a batch: **length buckets**. Limited by *tokens*, padding
-# included, all batches are about the same work and fit into memory. How much padding do buckets
-# save, on our numbers and on 5 781 docstrings?
+# sentences of similar length share a batch: **length buckets**. If each batch is limited by its
+# number of *tokens*, padding included, all are about the same work and fit into memory. How much
+# padding do buckets save, on our numbers and on 5 781 docstrings?
 
 # %% demo=true
 shares = experiments.padding()
@@ -284,8 +284,8 @@ shares = experiments.padding()
 # Does one strange batch undo a hundred good ones? In one experiment (`experiments.clipping()`)
 # AdamW trains for 60 steps, then meets one batch of random letters. Ten ordinary steps later the
 # held-out loss is lower than before that batch, with every seed, clipped or not. AdamW protects
-# itself: a long gradient also makes *v* large, and the step is divided by its root. Clipping helps
-# in ordinary steps instead: 60 of them get further with it.
+# itself: a long gradient also makes *v* large, and the step is divided by the root of *v*. Where
+# clipping helps is in ordinary steps: after 60 of them the loss is lower with it.
 #
 # ## One step from many batches
 # The gradient of a small batch is a noisy estimate of the gradient of all data. How noisy is it?
@@ -296,9 +296,10 @@ axes = experiments.angles()
 # %% [markdown]
 # *Angle between the gradient of a batch and that of 4 000 pairs, before training and after 60 and
 # 300 steps of the training of lesson 10; six batches of each size for each of three seeds.* At 90°
-# a batch says nothing about the direction. Before training, 64 pairs are enough: the median angle
-# is 5°. After 300 steps it is 72°, and still 68° with 256 pairs. The noise grows as the loss falls
-# (McCandlish and colleagues, 2018), so a batch large enough at first is too small later.
+# the gradient of a batch says nothing about the direction in which all data would go. Before
+# training, 64 pairs are enough: the median angle is 5°. After 300 steps it is 72°, and still 68°
+# with 256 pairs. The noise grows as the loss falls (McCandlish and colleagues, 2018), so a batch
+# large enough at first is too small later.
 #
 # The paper's batches held about 25 000 tokens. If only 2 500 fit into your memory, add up the
 # gradients of ten batches and make one step. This is **gradient accumulation**. PyTorch's
@@ -360,8 +361,8 @@ apart = experiments.one_step_or_three_parts(TrainStep)
 # ### Exercise 11.5 · `Evaluation`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Write `mean_loss`, the loss per real token over all batches. `forward`, which is given, puts the
-# model back into the mode it was in.
+# Write `mean_loss`, the loss per real token over all batches, without dropout or gradients.
+# `forward`, which is given, puts the model back into the mode it was in.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -432,8 +433,9 @@ axes = experiments.parts_changed()
 #   but cost some learning.
 # - **Smoothing.** Without it the loss is lower, but about one more letter in a hundred is wrong.
 # - **Clipping.** Without it slightly fewer letters are right.
-# - **Averaging.** In the first three rows the mean of three checkpoints beats the last one, with
-#   every seed. With random batches there is almost nothing left to gain.
+# - **Averaging.** In the first three rows the mean of three checkpoints gets more letters right
+#   than the last weights, with every seed. With random batches there is almost nothing left to
+#   gain.
 #
 # ## Limits
 # The model was small, the language regular. How much dropout, weight decay and smoothing help
@@ -487,7 +489,7 @@ axes = experiments.parts_changed()
 # sentence too long, or none (0.5).
 #
 # Take the sentences from shortest to longest, and close a batch when one more would make it too
-# large.
+# large. Its size is that of the padded batch: the number of sentences times the longest length.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -537,8 +539,9 @@ check.epoch_order(epoch_order)
 # ### Exercise 11.8 · `clip_gradients` ★
 # ●●○ medium · 12 minutes · 2 points
 #
-# The gradients are those of a loss that was multiplied by `loss_scale` (lesson 12 says why). What
-# has to be done first?
+# Shorten all gradients by one common factor, so that together, as one long vector, they have a norm
+# of at most `max_norm`. They come from a loss that was multiplied by `loss_scale` (lesson 12 says
+# why). What has to be done first?
 #
 # <details><summary>Hint 1 · one norm of many tensors</summary>
 #
@@ -561,7 +564,8 @@ check.clip_gradients(clip_gradients)
 # ### Exercise 11.9 · `average_checkpoints` ★
 # ●●○ medium · 10 minutes · 1 point
 #
-# Average the tensors of each name. Weights may be stored in 16 bits: then the sum needs more.
+# Average the tensors of each name. Weights may be stored in 16 bits: add them up in float64, and
+# return the mean in the type of the weights.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

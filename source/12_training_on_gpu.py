@@ -31,8 +31,8 @@ from attention.transformer_blocks import layer_parameters
 from autograder import check
 
 # %% [markdown]
-# The timings in this notebook become yours when you run it. They vary, so trust large differences
-# only.
+# Until you run this notebook, its timings are those of another machine. They vary, so trust only
+# large differences.
 #
 # ## What fails without this idea
 # The simplest way to train is to take one sentence, make a step, and take the next sentence. From
@@ -48,14 +48,14 @@ speeds = experiments.sentences_at_a_time()
 #
 # ## The idea
 # A processor multiplies faster than its memory can deliver numbers. It is fastest at large
-# products, and, if it has units for them, at products of short numbers. So:
+# products and, if it has units for them, at products of numbers with few bits. So:
 #
 # | question | what we do |
 # |---|---|
 # | How much work is it? | count operations, divide by what the machine could do |
 # | Does it wait for memory? | compare operations with bytes |
 # | Does it fit? | count weights, gradients, moments and activations |
-# | May numbers be shorter? | products in bfloat16, sums and weights in float32 |
+# | May numbers have fewer bits? | products in bfloat16, sums and weights in float32 |
 # | What if it stops? | all of the state in a file |
 # | May several share the work? | several processes, each with its share of the batch |
 #
@@ -78,9 +78,10 @@ print(f"{operations} operations; 2·n·m·k = {2 * n * m * k}")
 # ### Exercise 12.1 · `training_flops`
 # ●●○ medium · 18 minutes · 2 points
 #
-# Count the matrix products of one sentence pair. One layer on each side makes three attentions,
-# each with four projections and two products of its own (scores, and weights times values), and two
-# feed-forward networks. The generator comes last.
+# Count the operations that all matrix products take in training on one sentence pair, forward and
+# backward. One layer on each side makes three attentions, each with four projections and two
+# products of its own (scores, and weights times values), and two feed-forward networks. The
+# generator comes last.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -158,8 +159,8 @@ compare(prediction, half, "half of the peak from n =")
 #
 # ## Does it fit?
 # Four things take memory in training: the weights, a gradient for each of them, AdamW's two moments
-# for each, and the **activations**, which the forward pass keeps for the backward pass. A product
-# needs both of its factors to compute their gradients, so it keeps both.
+# for each (lesson 11's *m* and *v*), and the **activations**, which the forward pass keeps for the
+# backward pass. A product needs both of its factors to compute their gradients, so it keeps both.
 #
 # ### Exercise 12.2 · `training_memory`
 # ●●○ medium · 20 minutes · 2 points
@@ -280,13 +281,13 @@ axes = experiments.sixteen_bits()
 # %% [markdown]
 # *Held-out loss after 60 steps; each dot is a seed. Left: float32, and products alone in bfloat16.
 # Right: gradients rounded to float16, by the scale of the loss.* Products in bfloat16 change the
-# loss no more than another seed does. So small a model needs no scale: with 1 or 2⁸ next to nothing
-# is lost. At 2⁻¹⁶ nearly nine in ten gradients become 0, and it learns much less. At 2²⁴ every step
-# overflows and is skipped, unless the scale adapts: then only seven steps are lost.
+# loss no more than another seed does. So small a model needs no scale: with 1 or 2⁸ hardly any
+# gradient becomes 0. At 2⁻¹⁶ nearly nine in ten gradients become 0, and it learns much less. At 2²⁴
+# every step overflows and is skipped, unless the scale adapts: then only seven steps are lost.
 #
 # ## The speed ladder
-# Here the same training step runs on your machine (on one core of a CPU), with one thing changed
-# after the other. A rung that makes it slower is taken off again.
+# Here the same training step runs on your machine (on one core of a CPU), with one change after
+# another. A rung that makes it slower is taken off again.
 #
 # | rung | what changes |
 # |---|---|
@@ -317,7 +318,7 @@ ax = experiments.recurrent_or_attention()
 # %% [markdown]
 # *Time for each token against the length of the sentences.* Compare how the lines run, not their
 # heights, since the layers do different amounts of work. The recurrent layer's time per token
-# hardly depends on T. The plain encoder layer's rises when the T² scores outweigh the rest, the
+# does not grow with T. The plain encoder layer's rises when the T² scores outweigh the rest, the
 # fused one's later. One core does everything one after the other, so it cannot show what a machine
 # with thousands of units gains from “all positions at once”.
 #
@@ -379,8 +380,8 @@ for call in ((numbered, x), (largest_weight, x), (Stretch.forward, Stretch(4), x
 #
 # ## Stop and resume
 # Training gets interrupted. To go on *exactly* you need more than the weights: the optimiser has a
-# memory, and the position in the data is part of the state too. (So is the random generator, where
-# there is dropout.)
+# memory, and the position in the data is part of the state too. (Where there is dropout, so is the
+# state of the random generator.)
 
 
 # %%
@@ -469,8 +470,9 @@ check.break_data_parallel_gradients(break_data_parallel_gradients)
 experiments.two_processes()
 
 # %% [markdown]
-# Weighted with their tokens, the processes agree with one up to rounding. The plain mean is another
-# step. Under `torchrun`, `python -m attention.train numbers` shares each batch as you did.
+# Weighted with their tokens, the two processes take the step of the single one, up to rounding. The
+# plain mean gives another step. Under `torchrun`, `python -m attention.train numbers` shares each
+# batch as you did.
 #
 # ## Limits
 # Caches, launch times and the links between machines are not in these counts, and on large clusters

@@ -117,8 +117,8 @@ _ = experiments.next_letters(hot, corpus)
 # ### Exercise 13.1 · `sample_tokens`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Do this for a batch, without a loop over rows. The noise is given, so that every draw can be
-# repeated. Scores may be 1000 or more.
+# Draw one token for each row of a batch in this way, at a given temperature and without a loop over
+# rows. The noise is given, so that every draw can be repeated. Scores may be 1000 or more.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -148,7 +148,8 @@ check.sample_tokens(sample_tokens)
 # %% [markdown]
 # ## Cutting the tail
 # Twenty letters with 1 % each are drawn, together, as often as one letter with 20 %. Two filters
-# cut off this tail: its scores become -inf, and the softmax makes the others sum to 1 again.
+# cut off this tail: its scores become -inf, and a softmax makes the probabilities of the other
+# letters sum to 1 again.
 #
 # ### Exercise 13.2 · `top_k_filter`
 # ●○○ easy · 6 minutes · 1 point
@@ -229,7 +230,8 @@ moving.sampling()
 # ### Exercise 13.4 · `break_top_p_filter` · Break this answer ★
 # ●○○ easy · 5 minutes · 1 point
 #
-# For some scores this answer keeps the right tokens. Find scores and a p for which it does not.
+# For some scores the answer below keeps the right tokens. Return scores and a p, `(logits, p)`, for
+# which it does not.
 #
 # <details><summary>Hint 1 · where to look</summary>
 #
@@ -284,7 +286,7 @@ for K in (1, 2, 6):
 # | *small* | dog 0.9 · fox 0.1 |
 # | *dog*, *fox* | EOS 1 |
 #
-# Write down plain lists. The scores are probabilities, with all their digits; Python may multiply.
+# Write down plain lists. The scores are probabilities, not rounded; you may let Python multiply.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -405,7 +407,7 @@ _ = experiments.wider_beams()
 # *Mean log-probability and mean number of letters of 80 translations, against the width of the
 # beam; dashed: the number of letters wanted.* For all three, wider beams find translations that are
 # more probable but too short. Wu et al. (2016) divide the log-probability by a penalty that grows
-# with the length:
+# with |y|, the number of tokens, EOS included:
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
 
@@ -472,7 +474,8 @@ check.CachedAttention(CachedAttention)
 # ●●○ medium · 8 minutes · 1 point
 #
 # A cache has a row for each beam of each source, all along one axis: the K beams of source 0, then
-# those of source 1. `origin` says which beam *of the same source* each new beam comes from.
+# those of source 1. `origin` says which beam *of the same source* each new beam comes from. Return
+# the rows of the cache in the order of the new beams.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -542,14 +545,15 @@ growth = experiments.cost_of_a_token(RepeatingDecoder, CachedDecoder)
 compare(prediction, growth, "without a cache, last ten / first ten")
 
 # %% [markdown]
-# *Milliseconds for a token against its index in the sentence, the shortest of every ten, three runs
-# of each.* Without a cache, tokens cost more and more. With a cache the cost hardly changes over
-# 120 tokens, because attending to all keys costs little beside the products with the layers'
-# matrices. The price is memory: two vectors of length d_model for each token, layer and beam.
+# *Milliseconds for a token against its index in the sentence, the fastest of every ten tokens,
+# three runs of each.* Without a cache, tokens cost more and more. With a cache the cost hardly
+# changes over 120 tokens, because attending to all keys costs little beside the products with the
+# layers' matrices. The price is memory: two vectors of length d_model for each token, layer and
+# beam.
 #
 # ## Break it
 # Let the beams change places, but leave their keys and values where they were. Does the model,
-# asked again without a cache, give the sentence the log-probability that the search adds up?
+# asked again without a cache, give the sentence the log-probability that the search has added up?
 
 
 # %% demo=true
@@ -562,7 +566,7 @@ experiments.cache_that_stays(early, corpus, beam_search, follow)
 
 # %% [markdown]
 # There is no warning, but with all three models the search reports a score that its sentence does
-# not have. Searching with `cache=False` shows the error at once.
+# not have. Compare with a search by `cache=False`, and the error shows at once.
 #
 # ## Limits
 # A beam finds what the model considers probable, right or wrong. Choose beam, penalty and filters
@@ -653,7 +657,7 @@ maps, queries, keys = experiments.where_it_looks(sharp, corpus, beam_search)
 # at *two*, then back at *eighty*. At the “u” of *und*, the heads of layer 1 look at four different
 # words: EOS, *two*, *eighty* and *three*. Their mean would hide this. Over 80 numbers, heads 0 and
 # 2 of layer 1 give EOS .29 and .40 of their weight, the other heads at most .12. Lesson 17 asks
-# whether such heads are needed.
+# whether such heads are needed. Choose a layer and a head, and move over the map:
 
 # %% demo=true
 names = {f"layer {number}": maps[number] for number in (0, 1)}

@@ -72,7 +72,8 @@ for word in ("the", "cat", "on", "mat"):
 # ●●○ medium · 12 minutes · 2 points
 #
 # Count, for n = 1 to 4, the n-grams of the hypothesis, and how many of them match. A token is a
-# string that is compared as it is, capitals and all, and it may hold a space.
+# string that is compared as it is, capitals and all, and it may hold a space. A sentence of fewer
+# than n tokens has no n-grams: both counts are 0.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -175,8 +176,8 @@ moving.n_grams()
 # prints a **signature** with every score, and only scores with the same signature can be compared
 # (Post, 2018). Ours says `tok:none`: we cut ourselves, and have to say how.
 #
-# Here is what the *early* translator of lesson 13 writes greedily: the small Transformer of lesson
-# 10 after 60 steps, often in doubt.
+# The *early* translator of lesson 13, the small Transformer of lesson 10 after 60 steps, is often
+# in doubt. It writes 80 held-out numbers of three to six digits, greedily; one of them is printed.
 
 # %% demo=true
 translator, corpus = early(seed=0)
@@ -283,8 +284,9 @@ axes = experiments.beams()
 # *Left: BLEU against the width of the beam, for three seeds and two length penalties. Right: the
 # mean number of letters written; dashed, that of the references.* For all three, the score rises
 # from 1 to 4. Without a penalty the sentences become shorter and shorter, and a beam of 32 is
-# *worse* than one of 4: the whole range lies below 0. The model thinks too well of short sentences,
-# and the errors of a narrow beam *hide* that. With alpha = 1 no range lies below 0.
+# *worse* than one of 4: the whole range lies below 0. The model gives short sentences too much
+# probability. A narrow beam often misses them, and so *hides* this fault. With alpha = 1 no range
+# lies below 0.
 #
 # ## Two measures
 # Numbers can also be counted as right or wrong. Do the two measures agree? Beside the early
@@ -294,10 +296,10 @@ axes = experiments.beams()
 experiments.two_measures(bleu, corpus_statistics)
 
 # %% [markdown]
-# After 300 steps even greedy search gets everything right, so a beam cannot help. For the early
-# ones the beam gains BLEU with every seed, but with seed 0 it *loses* numbers without error. So say
-# before the experiment which measure counts. BLEU does not know what matters: *siebenhundert* for
-# *neunhundert* is one wrong piece, while a typing error that breaks a piece into letters costs
+# After 300 steps even greedy search gets everything right, so a beam cannot help. With the beam,
+# the early models get more BLEU with every seed, but with seed 0 *fewer* numbers without error. So
+# say before the experiment which measure counts. BLEU does not know what matters: *siebenhundert*
+# for *neunhundert* is one wrong piece, while a typing error that breaks a piece into letters costs
 # several. And it is a measure for whole corpora: a number with fewer than four pieces has no
 # 4-grams, so by itself its BLEU is 0.
 #
@@ -311,7 +313,7 @@ experiments.two_measures(bleu, corpus_statistics)
 score = experiments.real_sentences(bleu, corpus_statistics)
 
 # %% [markdown]
-# `autograder collect` gathers your own pieces, and
+# `autograder collect` gathers the functions that you have passed, and
 # `python -m attention.train numbers --mine --folder runs/mine` trains with them. Then this cell
 # translates, and draws where your decoder looks:
 
@@ -321,8 +323,8 @@ show_pieces("two hundred thirty one")
 # %% [markdown]
 # Two trainings on the real sentences were recorded. The long one took 20 000 steps, an hour on two
 # cores: 2 638 720 parameters, **41.1** BLEU on the 1 000 test sentences, and 40.7 with another seed
-# (`docs/training.md` has its curves). The published Transformer-Tiny has 41.0. Of the short one we
-# kept everything:
+# (`docs/training.md` has its curves). The published Transformer-Tiny (Wu et al., 2021) has 41.0. Of
+# the short one everything was recorded:
 
 # %% demo=true
 ax = experiments.short_training()
@@ -455,5 +457,8 @@ leaderboard = {
 #   [arXiv:1605.00459](https://arxiv.org/abs/1605.00459)
 # - M. Post (2018). *A call for clarity in reporting BLEU scores.*
 #   [arXiv:1804.08771](https://arxiv.org/abs/1804.08771)
+# - Z. Wu et al. (2021). *Good for misconceived reasons: an empirical revisiting on the need for
+#   visual context in multimodal machine translation.*
+#   [arXiv:2105.14462](https://arxiv.org/abs/2105.14462)
 # - A. Vaswani et al. (2017). *Attention is all you need.*
 #   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)

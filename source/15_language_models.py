@@ -39,7 +39,8 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 # %% [markdown]
 # ## What fails without this idea
 # A summary is much shorter than its text: M tokens are read and N written. What does attention cost
-# an encoder-decoder? We count the visible scores of one head in one layer, at 4 bytes each.
+# an encoder-decoder? We count the *visible* scores, which no mask hides, of one head in one layer,
+# at 4 bytes each.
 
 # %%
 N = 200
@@ -204,7 +205,7 @@ experiments.goes_on(speller, generate)
 #
 # ### Predict first
 # Now each letter is drawn at random (lesson 13). Of 200 texts at temperature 1, how many are
-# numbers, spelled correctly to the last letter? And were any of those kept back?
+# numbers, spelled correctly to the last letter? And are any of these among the numbers kept back?
 
 # %%
 prediction = None  # a number from 0 to 200; None skips this
@@ -214,9 +215,9 @@ right = experiments.draws(speller, generate)
 compare(prediction, right[1.0], "numbers among the texts at temperature 1")
 
 # %% [markdown]
-# At temperature 1 four texts in five are numbers: 161 of 200 here, 166 and 164 with two other
-# seeds. Of these, 13, 15 and 26 had been kept back, about one in ten. So the model has learned how
-# numbers are spelled, not a list of numbers.
+# At temperature 1 about four texts in five are numbers, with two other seeds as well. With all
+# three seeds together about one in ten of these numbers had been kept back. So the model has
+# learned how numbers are spelled, not a list of numbers.
 #
 # ## It writes English
 # Now your `DecoderOnly` reads three novels by Jane Austen, *Pride and Prejudice*, *Sense and
@@ -255,10 +256,10 @@ for temperature in (0.5, 0.8, 1.0):
 #
 # ### How good is it?
 # A loss in nats a token depends on the length of the tokens; one in **bits a character** does not.
-# Divide by ln 2, multiply by the number of tokens and divide by the number of characters. We test
-# on *Persuasion*, which was not read in training. The control is an *n-gram model*: it counts which
-# token followed the last few tokens in the same novels, smoothed by the method of Kneser and Ney.
-# It may keep as many counts as your model has weights.
+# Divide the loss by ln 2, multiply by the number of tokens and divide by the number of characters.
+# We test on *Persuasion*, which was not read in training. The control is an *n-gram model*: it
+# counts which token followed the last few tokens in the same novels, smoothed by the method of
+# Kneser and Ney. It may keep as many counts as your model has weights.
 #
 # ### Predict first
 # If all characters were equally likely, each would cost 6.2 bits. How many does your decoder need
@@ -273,22 +274,24 @@ compare(prediction, sorted(bits)[1], "bits a character of your decoder, median o
 
 # %% [markdown]
 # Your decoder needs about 1.8 bits. The n-gram model with as many counts is still slightly better,
-# 1.78 against 1.79 with all three seeds. After 700 steps, less than one reading of the novels, it
-# was far ahead.
+# 1.78 against 1.79 with all three seeds. After 700 steps, less than one reading of the novels, the
+# n-gram model was far ahead.
 #
 # ## What does it cost?
 # In one sequence of M + N tokens, a causal mask leaves about (M + N)²/2 scores visible. Encoder,
 # cross-attention and decoder have M² + MN + N²/2. We time them for M = 2 048 and N = 64, with dense
-# attention and with PyTorch's fused kernel (lesson 18), which skips hidden scores.
+# attention, which computes every score, and with PyTorch's fused kernel (lesson 18), which skips
+# hidden ones.
 
 # %% demo=true
 spent = experiments.what_it_costs(M=2048, N=64)
 
 # %% [markdown]
 # For M much larger than N, a decoder alone needs half as many scores as an encoder. Dense attention
-# computes all scores and then hides half, and takes about twice the encoder's time. With the fused
-# kernel a decoder alone is quicker: in five runs its forward pass took 0.65 to 0.85 of the
-# encoder's time, and two thirds with the backward pass. It also has one set of weights instead of
+# computes all of them and then hides half: with it, a decoder alone takes two to three times the
+# encoder's time. With the fused kernel a decoder alone can be quicker: in five earlier runs its
+# forward pass took 0.65 to 0.85 of the encoder's time, and two thirds with the backward pass. A
+# single run, like the one above, may differ from these. It also has one set of weights instead of
 # two. The price is that the text is read in one direction only.
 #
 # But half of M² still grows with M². To save more, Liu et al. let each position look at fewer
@@ -468,8 +471,8 @@ compare(prediction, half, "found by the decoder that reads half, median of three
 # - **Sizes** differ, because the convolutions add weights. We compare scores, not sizes.
 # - **Experts** come at the end (★).
 #
-# For Wikipedia, Liu et al. (2018, table 4) report the numbers below. ROUGE-L measures how many of
-# the reference's words come back in the right order:
+# For Wikipedia, Liu et al. (2018, table 4) report the numbers below. Log-perplexity is the mean
+# loss of a token. ROUGE-L measures how many of the reference's words come back in the right order:
 #
 # | model | tokens read | log-perplexity | ROUGE-L |
 # |---|---|---|---|
@@ -567,8 +570,8 @@ check.top_k_gate(top_k_gate)
 # ### Exercise 15.8 · `load_balance_loss` ★
 # ●●○ medium · 10 minutes · 1 point
 #
-# If all experts get equally many tokens, with the same probabilities, it is 1; if the same k of
-# them get all tokens and all of the probability, it is E / k.
+# Write this loss. If all experts get equally many tokens, with the same probabilities, it is 1; if
+# the same k of them get all tokens and all of the probability, it is E / k.
 #
 # <details><summary>Hint 1 · the shares</summary>
 #
@@ -639,8 +642,9 @@ compare(prediction, experiments.near_twins(rows), "with a near twin in training,
 #
 # ### How good is a first line?
 # A docstring can have many good first lines. **ROUGE-L** (Lin, 2004) finds the longest sequence of
-# words that the written line and the wanted one share in the same order, gaps allowed. Divided by
-# the length of each line, its length gives two shares, and ROUGE-L is their harmonic mean:
+# words that the written line and the wanted one share in the same order, gaps allowed. Divide its
+# length once by the length of the written line and once by that of the wanted one: ROUGE-L is the
+# harmonic mean of these two shares.
 
 # %% demo=true
 row = rows[0]._replace(summary="Return the mean of a tensor.")

@@ -151,7 +151,8 @@ check.HierarchicalAttention(HierarchicalAttention)
 # - *two levels*: attention over the words of a sentence, then over the sentences,
 # - *one level*: attention over all words of the document at once,
 # - *mean of means*: the mean of each sentence, then the mean of these,
-# - *tanh between*: the same, but each sentence passes through a linear layer and a tanh first.
+# - *tanh between*: the mean of means, but each sentence's mean first passes through a linear layer
+#   and a tanh.
 #
 # How many of the four can find Ada's city, and not just guess among those that occur?
 
@@ -166,8 +167,8 @@ compare(prediction, able, "readers that are right for 0.9 of the documents, with
 # *Share of 500 test documents that are answered correctly, against training step: means and ranges
 # of three seeds. Dashed: guessing among the cities that occur.* Two of the four can: the one with
 # two levels, and, later, the one with a tanh between two means. The other two only add up what each
-# word says by itself. *Who* and *where* must meet in one vector per sentence before anything is
-# chosen.
+# word says by itself. To find the city, *who* and *where* must meet in the vector of one sentence
+# before a sentence is chosen.
 #
 # What do the weights of the first reader pick?
 
@@ -187,7 +188,7 @@ picked = experiments.what_a_reader_picks(readers["two levels"])
 # | kind | who sees what | trained to | good for |
 # |---|---|---|---|
 # | **encoder-only**: BERT | all see all | fill in hidden words | a class, a tag, a vector |
-# | **decoder-only**: GPT | each its past | say the next token | going on with a text |
+# | **decoder-only**: GPT | each sees its past | predict the next token | going on with a text |
 # | **encoder–decoder**: T5 | source: all; target: past | write the target | translation |
 #
 # ### Exercise 16.4 · `EncoderClassifier`
@@ -196,9 +197,9 @@ picked = experiments.what_a_reader_picks(readers["two levels"])
 # In stages, each earned by itself: `cls` in front (1), the positions (1), with a mask (1).
 #
 # Write `encode` and `forward`. `LearnedPositions` of lesson 08 and `Encoder` of lesson 10 are the
-# parts. The mask is one token too short: everybody may look at the extra token. Only the mask says
-# which tokens are real. No sequence is longer than `max_length`. The check compares what `forward`
-# returns; what `encode` hands to it is up to you.
+# parts. The mask covers the T tokens only, without the extra one, which everybody may look at. Only
+# the mask says which tokens are real. No sequence is longer than `max_length`. The check compares
+# what `forward` returns; what `encode` hands to it is up to you.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -263,11 +264,11 @@ gain = experiments.draw_hidden_words()
 compare(prediction, gain, "more right with 30 labels, median of three seeds")
 
 # %% [markdown]
-# *Share of held-out docstrings whose library is told right, mean of the three, by how many are
-# labelled; a line for each seed. Black: a guess.* With 30 labels pre-training is worth 0.08 to
-# 0.11, with 90 between 0.04 and 0.08, from 300 on at most 0.04. From a random start the encoder
-# does about as well as counted words. It guesses only 15 % of the hidden words; BERT read 3.3
-# billion words.
+# *Share of held-out docstrings whose library is named correctly, the mean over the three libraries,
+# by how many are labelled; a line for each seed. Black: guessing.* With 30 labels pre-training is
+# worth 0.08 to 0.11, with 90 between 0.04 and 0.08, from 300 on at most 0.04. From a random start
+# the encoder does about as well as counted words. The pre-trained encoder guesses only 15 % of the
+# hidden words correctly, from few texts; BERT read 3.3 billion words.
 #
 # ## Images
 # What are the tokens of an image? Attention over 224 · 224 pixels would compare 2.5 billion pairs.
@@ -473,8 +474,8 @@ moving.patches()
 # %% [markdown]
 # ### Predict first
 # Blank one patch of every test image: a random one, the most attended one, or the one with most
-# ink. Most ink needs no model at all: it is the **control**. Which costs most of the right answers,
-# and which least? How many stay right without the most attended patch?
+# ink. Finding the most ink needs no model at all: this is the **control**. Which costs most of the
+# right answers, and which least? How many stay right without the most attended patch?
 
 # %%
 prediction = None  # the share without the most attended patch, from 0 to 1; None skips this

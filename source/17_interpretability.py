@@ -46,11 +46,11 @@ model = model.double().requires_grad_(False)  # float64, so that small effects c
 first_map = experiments.first_map(model, corpus)
 
 # %% [markdown]
-# *Left: weights of the first cross-attention from 0, light, to 1, dark; the mean of four heads,
-# letters to be written down, words across. Right: the largest weight of each row.* The map looks
-# like an explanation: *zwe* looks at *two*, *hundert* at *hundred*. But many letters in the second
-# line are right, although the weights went to the wrong words. How many are right over 200
-# sentences?
+# *Left: weights of the first cross-attention from 0, light, to 1, dark, the mean of four heads.
+# Each row is a letter to be written, each column a word. Right: the largest weight of each row.*
+# The map looks like an explanation: *zwe* looks at *two*, *hundert* at *hundred*. But many letters
+# in the second line are right, although the weights went to the wrong words. How many are right
+# over 200 sentences?
 
 # %% demo=true
 _ = experiments.shuffled_weights()
@@ -102,8 +102,8 @@ experiments.four_maps(model, corpus)
 # %% [markdown]
 # *Four maps of 231. Layers and heads count from 0, as in the code.* Some heads seem to have a
 # favourite place, such as the letter just read. But an eye finds patterns in anything. So we score
-# each role: the share of its weight that a head puts where the role would look. The control is a
-# head with equal weights.
+# *roles*, such as “looks at the token before”: the share of its weight that a head puts where this
+# role would look. The control is a head with equal weights.
 
 # %% demo=true
 pairs, batch = experiments.held_out(corpus)
@@ -187,21 +187,22 @@ _ = experiments.explanations()
 # **Jain and Wallace (2019)** replaced the weights of text classifiers by very different ones, with
 # nearly the same output: *Attention is not explanation*. **Wiegreffe and Pinter (2019)** answered
 # that this does not give a *model* with such weights: *Attention is not not explanation*. They ask
-# for controls such as a model *trained* with equal weights. Our shuffle is a weaker one: it shows
-# only that this trained model depends on its weights.
+# for controls such as a model *trained* with equal weights. Our shuffle is a weaker control: it
+# shows only that this trained model depends on its weights.
 #
 # ## What if another word stood there?
-# The model never met a hidden word in training. Here is a test without that flaw. The English names
-# of 931 and 139 contain the same words in another order. Let the encoder read both, and give the
-# decoder the vectors of 931, except for one that comes from 139. Which letters change? This is
-# **activation patching**, or an *interchange intervention* (Geiger et al., 2021).
+# In training no word was ever hidden, so leaving one out puts the model into a situation that it
+# does not know. Here is a test without that flaw. The English names of 931 and 139 contain the same
+# words in another order. Let the encoder read both, and give the decoder the vectors of 931, except
+# for one that comes from 139. Which letters change? This is **activation patching**, or an
+# *interchange intervention* (Geiger et al., 2021).
 #
 # ### Exercise 17.2 · `ActivationPatching`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Write `forward`. Exchange the vectors behind the encoder, not in front of it. The other sentence
-# goes through the encoder by itself, with a mask of its own; what the decoder may look at stays as
-# it was.
+# Write `forward`. Exchange vectors that the encoder returns, not vectors that it reads. The other
+# sentence goes through the encoder by itself, with a mask of its own; what the decoder may look at
+# stays as it was.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -247,10 +248,11 @@ _ = experiments.patch_many(ActivationPatching(model), corpus)
 
 # %% [markdown]
 # *100 pairs of held-out numbers with the same kinds of words; one vector is replaced at a time.*
-# Where the other number has another word, the model always writes its number with this one word
-# exchanged. Where the two have the same word, and at EOS, nothing ever changes. So the letters of a
-# word depend on the vector at its place, and the decoder takes nothing from this vector but its
-# word. No map says as much. But patching does not say how the decoder finds the place.
+# Where the other number has another word, the model always writes the first number with this one
+# word taken from the other. Where the two have the same word, and at EOS, nothing ever changes. So
+# the letters of a word depend on the vector at its place, and the decoder takes nothing from this
+# vector but its word. No map says as much. But patching does not say how the decoder finds the
+# place.
 #
 # ## Could the weights be different?
 # By hand it was easy to find other weights with the same output. In a head, a change to a row of T
@@ -306,8 +308,8 @@ compare(prediction, 32 + 2, "least T with a null space, whatever the values are"
 # In stages, each earned by itself: the part in the null space (1), the step (1), where nothing can
 # change (1).
 #
-# Walk from the weights in a direction, but only in its part that changes nothing, and only until
-# the first weight is 0. `null_space(values)` is given: orthonormal columns, (T, n).
+# Walk from the weights along the part of `direction` that changes neither their sum nor the output,
+# and only until the first weight is 0. `null_space(values)` is given: orthonormal columns, (T, n).
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -331,8 +333,8 @@ from attention.interpretability import perturb_attention
 check.perturb_attention(perturb_attention)
 
 # %% [markdown]
-# How far can one get? Compare a random direction with a search by linear programmes. The distance
-# is the share of the weight that moves elsewhere (*total variation*).
+# How far can one get? Compare a random direction with a search, by linear programming, for the row
+# farthest away. The distance is the share of the weight that moves elsewhere (*total variation*).
 
 # %% demo=true
 torch.manual_seed(0)
@@ -445,22 +447,23 @@ experiments.turn_gates(model, batch, importance)
 # heads went first.
 #
 # ## Two layers do what one cannot
-# Some heads make sense only together. Random tokens repeat, with another period in every row. To
-# continue such a row, a model must find where the last token stood before and copy what came next.
-# One attention layer cannot: each position knows its own token only. With two layers, the first can
-# tell every position which token stood before it, and the second can look for the position that was
-# told the current token. Such a head of the second layer is called an **induction head** (Elhage et
-# al., 2021; Olsson et al., 2022).
+# Some heads make sense only together. In the next task a row is a stretch of random tokens,
+# repeated again and again; its length, the period, differs from row to row. To continue such a row,
+# a model must find where the last token stood before and copy what came next. One attention layer
+# cannot: each position knows its own token only. With two layers, the first can tell every position
+# which token stood before it, and the second can look for the position that was told the current
+# token. Such a head of the second layer is called an **induction head** (Elhage et al., 2021;
+# Olsson et al., 2022).
 
 # %% demo=true
 axes = induction.induction_heads()
 
 # %% [markdown]
 # *Where one head of each layer looks in a row that repeats. Printed: the share of repeated tokens
-# that are continued rightly, three seeds each, and what is left of it without the attention of the
-# first layer.* The first head looks at the token before, the second at the token that followed the
-# same one a period ago. Two layers continue 95 % of the tokens. One layer continues a third, and
-# not much more when it is made wider than both together.
+# that are continued correctly, three seeds each, and what is left of it without the attention of
+# the first layer.* The first head looks at the token before, the second at the token that followed
+# the same one a period ago. Two layers continue 95 % of the tokens. One layer continues a third,
+# and not much more when it gets more parameters than the two have together.
 #
 # ## Limits
 # - We measured one model on one task.
@@ -481,8 +484,8 @@ axes = induction.induction_heads()
 # ## Summary
 # Attention weights say where a head looks. That is not yet an explanation: many letters do not
 # depend on the weights, and with more tokens than features other weights give the same output. To
-# see what a letter depends on, change it, and compare with a control: random weights, equal
-# weights, the same word, or a random order.
+# see whether a letter depends on something, change that, and compare with a control: random
+# weights, equal weights, the same word, or a random order.
 #
 # **Next** [18 · Where does the quadratic
 # go?](../18_efficient_attention/18_efficient_attention.ipynb) You will compute the same contexts

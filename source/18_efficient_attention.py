@@ -49,8 +49,8 @@ experiments.dense_memory()
 # are two ways to use it.
 #
 # - **Keep the similarity, change the order.** Take the keys block by block and keep only the two
-#   sums. A block of queries against a block of keys is a **tile**: more of the table never exists.
-#   The result is exact, and takes as many operations.
+#   sums. A block of queries against a block of keys is a **tile**; only one tile of the table
+#   exists at a time. The result is exact, and takes as many operations.
 # - **Change the similarity.** If sim(q, k) = φ(q) · φ(k) for some features φ, then φ(q) can be
 #   taken out of both sums, and the rest is summed once for all queries. There is no T² any more,
 #   but this is another function.
@@ -62,7 +62,8 @@ experiments.dense_memory()
 # | name | shape | what it is |
 # |---|---|---|
 # | `scores` of a tile | `(..., n_q, n_k)` | at most block · block numbers |
-# | `maximum`, `total` | `(..., T_q)` | of a query's scores so far; of their exponentials |
+# | `maximum` | `(..., T_q)` | a query's largest score so far |
+# | `total` | `(..., T_q)` | sum of exp(score − maximum) over its keys so far |
 # | `context` | `(..., T_q, d_v)` | weighted sum so far |
 # | `lse` | `(..., T_q)` | log of the sum of exponentials over all keys |
 # | `state` | `(..., d_k, d_v)` | of linear attention: sum of φ(key) valueᵀ |
@@ -153,11 +154,11 @@ from attention.efficient_attention import tile_scores
 # In stages, each earned by itself: the context (1), with shorter last tiles and large scores (1),
 # `lse` (1), with `causal=True` (1).
 #
-# For each block of queries, go over the blocks of keys with the three running numbers, then divide.
-# Return the contexts and *lse*, the logarithm of each query's sum of exponentials, which the
-# backward pass needs. With `causal=True`, every query sees at least key 0, in its first tile. The
-# check compares with PyTorch's kernel. It cannot see how much memory you use; we measure this
-# below.
+# For each block of queries, go over the blocks of keys with a running maximum, total and context,
+# then divide. Return the contexts and *lse*, the logarithm of each query's sum of exponentials,
+# which the backward pass needs. With `causal=True`, every query sees at least key 0, in its first
+# tile. The check compares with PyTorch's kernel. It cannot see how much memory you use; we measure
+# this below.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -262,7 +263,7 @@ from attention.efficient_attention import positive_features
 # <details><summary>Hint 3 · should something be added against 0 / 0?</summary>
 #
 # Some programs add 1e-6 to the denominator. Where all features are small this changes the average.
-# They are positive here, so leave it out.
+# The features are positive here, so the denominator is not 0: leave it out.
 # </details>
 
 # %% exercise="linear_attention"
@@ -346,7 +347,7 @@ experiments.one_more_token()
 # queries meet three blocks of 64 keys.
 #
 # ### Predict first
-# Dense, tiles, fused kernel, window and linear, on doubly logarithmic axes: how many of the five
+# Both axes are logarithmic. How many of the five, dense, tiles, fused kernel, window and linear,
 # rise with slope 2 in time? And how many in memory?
 
 # %%
@@ -587,10 +588,10 @@ compare(prediction, found, "256 sequences, no sharing")
 #
 # In stages, each earned by itself: `grad_v` (1), `grad_k` (1), `grad_q` (1).
 #
-# For each tile, weights = exp(scores − lse). Subtract first, because exp(800) overflows. Then go on
-# as in exercise 5.8. The number that the weights of a row share, Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is a
-# sum over *all* tiles of the row, but it equals contextᵢ · grad_contextᵢ, which you already have.
-# The check cannot see how much memory you use.
+# Nothing is masked here. For each tile, weights = exp(scores − lse). Subtract first, because
+# exp(800) overflows. Then go on as in exercise 5.8. The number that the weights of a row share,
+# Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is a sum over *all* tiles of the row, but it equals
+# contextᵢ · grad_contextᵢ, which you already have. The check cannot see how much memory you use.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

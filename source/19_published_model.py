@@ -35,7 +35,7 @@ torch.set_num_threads(1)  # the small model is faster on one core
 # %% [markdown]
 # ## What fails without this idea
 # Here are eight sentences, two on each of four subjects. Which ones belong together? A search that
-# counts shared words cannot say: no two of them share a word that tells anything.
+# counts shared words cannot say: they share only small words, such as *is*.
 
 # %% demo=true
 _ = experiments.show_similar()
@@ -121,15 +121,15 @@ check.gelu(gelu)
 experiments.draw_gelu(gelu)
 
 # %% [markdown]
-# *Left: GELU and ReLU. Right: the form with a tanh less yours, in thousandths.* Some models use
+# *Left: GELU and ReLU. Right: the form with a tanh minus yours, in thousandths.* Some models use
 # that form because it was faster to compute. We shall see whether it matters which one you take.
 
 # %% [markdown]
 # ### Exercise 19.2 · `wordpiece`
 # ●●○ medium · 15 minutes · 2 points
 #
-# A published model comes with its own vocabulary of pieces. A piece that begins with `##` goes on
-# with a word; all other pieces begin one.
+# A published model comes with its own vocabulary of pieces. A piece that begins with `##` continues
+# a word; all other pieces begin one.
 #
 # Cut a word from left to right, and take **the longest piece that fits** each time. At the start of
 # the word, a piece fits if it is in the vocabulary and the word begins with it. Later on, a piece
@@ -199,7 +199,7 @@ experiments.show_pieces(wordpiece)
 # words are cut, a text is put into lower case, loses its accents, and is split at spaces and
 # punctuation marks; this part is given. The larger vocabulary leaves more words whole. The smaller
 # one does not have every sign: its `[UNK]` is the dash. Two more pieces, not drawn here, stand
-# around every text: `[CLS]` in front and `[SEP]` behind it.
+# around every text: `[CLS]` in front and `[SEP]` after it.
 
 # %% [markdown]
 # ### Exercise 19.4 · `BertEmbeddings`
@@ -381,7 +381,7 @@ compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 # found first in place of 0.57. The vocabulary has no capital letters, so with capitals many words
 # become `[UNK]`. With ReLU the vectors point elsewhere, but questions and passages move together:
 # 0.47 are still found. Without positions fewest are found, 0.39, although the vectors have moved
-# less.
+# less than with ReLU.
 
 # %% [markdown]
 # ### Exercise 19.7 · `sentence_vectors`
@@ -454,8 +454,8 @@ experiments.ask(question, *parts)
 # questions.
 #
 # ### Predict first
-# Of the 589 docstrings the published model finds 0.57 first by their first lines, as the table
-# above says. A search by shared words that weighs rare ones more (tf-idf) finds 0.48. And the
+# Searching by the first lines, the published model finds 0.57 of the 589 docstrings first, as the
+# table above says. A search by shared words that weighs rare ones more (tf-idf) finds 0.48. And the
 # stand-in, with 0.6 % of the parameters?
 
 # %%
@@ -467,10 +467,10 @@ compare(prediction, first, "found first by the stand-in")
 
 # %% [markdown]
 # *Share of the first lines whose docstring is found first, and among the first ten. The controls
-# are the same architectures untrained: a dot for each of three seeds, a tick for the median.* Of
-# docstrings like these the stand-in has learned enough to find 0.46. Counted shared words find
-# 0.33. Untrained, the layers of the published model find 0.10 at most, those of the stand-in 0.06:
-# it is the weights that search.
+# are the same architectures untrained: a dot for each of three seeds, a tick for the median.* The
+# stand-in, which learned from docstrings like these, finds 0.46. Counted shared words find 0.33.
+# Untrained, the layers of the published model find 0.10 at most, those of the stand-in 0.06: it is
+# the weights that search.
 #
 # ## What the vectors do not say
 # Compare a sentence with the same in other words, and with something else in nearly the same words:
@@ -495,13 +495,13 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # %% [markdown]
 # *Cosines with the sentence, a line for each triple: a blue dot for the same meaning, an orange
 # diamond for the other one.* In 15 of 18 something else is nearer. With the roles exchanged all six
-# cosines are 0.98 or more: these vectors say what a sentence is about, and hardly what it claims. A
-# search for “may dogs enter the park?” finds the sign that forbids it as well as the one that
-# allows it: read what was found.
+# cosines are 0.98 or more: these vectors say what a sentence is about, and hardly what it claims.
+# So a search for “may dogs enter the park?” may find the sign that forbids it as well as the one
+# that allows it: read what was found.
 #
 # ## Limits
-# - One vector has to do for a whole text. Its makers trained it on at most 128 pieces, and cut
-#   texts at 256; longer texts are searched paragraph by paragraph.
+# - One vector has to do for a whole text. The makers of the published model trained it on at most
+#   128 pieces, and cut texts at 256; longer texts are searched paragraph by paragraph.
 # - The measurements here are on docstrings and on sentences that were made up for this lesson. On
 #   other texts the order of the searches may be another one.
 #
@@ -528,8 +528,8 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # without a shared word. But they are also near when sentences share their words and a *not*, a
 # number or the order turns the meaning around.
 #
-# The next lesson, the last one, turns to decoders: what changed in them since 2017, and what each
-# change brings.
+# **Next** [20 · What changed since 2017?](../20_modern_decoder/20_modern_decoder.ipynb) The last
+# lesson turns to decoders: what changed in them, and what each change brings.
 #
 # ## Open questions
 # No points, no check.
@@ -560,7 +560,7 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # same place?
 #
 # ### Predict first
-# After the last layer, for which share of the tokens is the nearest one, by distance, their own?
+# After the last layer, for which share of the tokens is the nearest input, by distance, their own?
 
 # %%
 prediction = None  # from 0 to 1; None skips this
@@ -590,10 +590,11 @@ experiments.draw_effective()
 # correlation of raw and effective weights; the mean weight on [CLS], raw (solid) and effective
 # (dotted).* Up to 33 pieces raw and effective attention are the same, but for rounding. Beyond,
 # 0.69 to 0.78 of the squared weights make no difference to what the heads return. The null space is
-# as large without training, but then less than 0.04 of the weight lies there. It lies on [CLS],
-# which gets 0.29 to 0.34 of all attention in these texts while its values are a tenth as long as
-# the others. A head that looks there does almost nothing. Kobayashi et al. (2020) found the same of
-# [SEP] in BERT. The correlation alone shows none of this: it falls without training, too.
+# as large without training, but then less than 0.04 of the weight lies there. In the trained model
+# it lies on [CLS], which gets 0.29 to 0.34 of all attention in these texts while its values are a
+# tenth as long as the others. A head that looks there does almost nothing. Kobayashi et al. (2020)
+# found the same of [SEP] in BERT. The correlation alone shows none of this: it falls without
+# training, too.
 #
 # ### Whose vector is it?
 # How much of a hidden vector depends on its own token, and how much on the others?

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 20 · What changed since 2017?
 #
-# The decoder of lesson 15 is much like those of 2018 to 2020. Whoever opens a language model today
-# meets other parts. In this lesson you build them, put them together into the decoder that most
-# open models share, and find out what each change brings.
+# The decoder of lesson 15 is much like those of 2018 to 2020. A language model of today has other
+# parts. In this lesson you build them, put them together into the decoder that most open models
+# share, and find out what each change brings.
 #
 # **After this lesson** you can
 # - read the settings of a published language model, line by line,
@@ -47,7 +47,7 @@ torch.set_num_threads(1)  # these models are faster on one core
 # | `num_key_value_heads` | 8 | as many as heads of queries |
 # | `intermediate_size` | 14336 | d_ff = 2048 |
 # | `hidden_act` | silu, and a gate | ReLU |
-# | `rms_norm_eps` | 1e-05 | LayerNorm, behind the sublayers |
+# | `rms_norm_eps` | 1e-05 | LayerNorm, after the sublayers |
 # | `rope_theta` | 10000.0 | sines, added to the embeddings |
 # | `sliding_window` | 4096 | none |
 #
@@ -55,22 +55,22 @@ torch.set_num_threads(1)  # these models are faster on one core
 # the paper of 2017 does not have. With the layers of lesson 15 you could not run this model.
 #
 # ## The idea
-# The plan of the decoder stayed: attention and a feed-forward network, each with a residual
-# around it. Most parts inside were exchanged:
+# The plan of the decoder stayed: attention and a feed-forward network, each with a residual around
+# it. Most parts inside were replaced:
 #
 # | change | what was there | the reason that was given |
 # |---|---|---|
-# | pre-norm (lesson 09) | a norm behind each sum | deep stacks train more easily |
+# | pre-norm (lesson 09) | a norm after each sum | deep stacks train more easily |
 # | RMSNorm | LayerNorm | as good, and less to compute |
 # | no biases | a bias in every linear layer | more stable training of large models |
 # | SwiGLU | ReLU | lower loss with the same number of parameters |
 # | rotary positions (lesson 08) | added sines | scores depend on distances |
 # | grouped queries (lessons 07, 18) | a head of keys for each head of queries | a smaller cache |
 # | query-key norm | nothing | scores cannot grow without bound |
-# | sliding window (lesson 06) | attention to all before | a cost that stays as texts grow |
+# | sliding window (lesson 06) | attention to all before | each token costs no more in long texts |
 #
 # Such lists are common. What they rarely have is a control: one change made, all else kept, and
-# more than one seed. You will see that for each line.
+# more than one seed. You will see such a control for each line.
 #
 # With all changes a layer is
 #
@@ -135,9 +135,9 @@ experiments.draw_norms(rms_norm)
 # %% [markdown]
 # *What the norms make of (1, 2, 3, 6) when the same number is added to all four features.* A
 # LayerNorm never sees what is common to all features. RMSNorm keeps it: far from 0, all features
-# come near 1 or −1, and their differences fade. With either norm, a vector may become ten times
-# as long, and the layer behind the norm notices nothing. Zhang and Sennrich (2019) found that
-# this indifference to length is what helps, and that subtracting the mean adds nothing.
+# come near 1 or −1, and their differences fade. With either norm, a vector may become ten times as
+# long, and the layer after the norm notices nothing. Zhang and Sennrich (2019) found that this
+# indifference to length is what helps, and that subtracting the mean adds nothing.
 #
 # ## A gate
 # In a network with ReLU, a hidden unit switches itself off. In a **gated** one, a second matrix
@@ -150,9 +150,9 @@ experiments.draw_norms(rms_norm)
 #
 # The feed-forward network of lesson 09 has two matrices, each with d_model · d_ff numbers. The
 # network that you write next has three. With how many hidden units do three matrices have as many
-# numbers as two had with `d_ff`? With 2/3 of them. This need not be a whole number, and hardware
-# likes multiples of 64 or 256: so give the smallest multiple of `multiple` that is not below
-# 2/3 · d_ff.
+# numbers as two had with `d_ff`? With 2/3 · `d_ff` units. This need not be a whole number, and
+# hardware likes multiples of 64 or 256: so give the smallest multiple of `multiple` that is not
+# below 2/3 · d_ff.
 #
 # <details><summary>Hint 1 · rounding up</summary>
 #
@@ -215,17 +215,17 @@ experiments.draw_gate(SwiGLU)
 # cache becomes larger than the model. So several heads of queries share one head of keys and
 # values.
 #
-# **Query-key norm.** Nothing keeps the weights of W_q and W_k from growing during training. Then
-# scores grow, the softmax picks one key, and its gradient vanishes (lesson 05). Each query and
-# each key goes through an RMSNorm, so that the score depends on their direction, and on one
-# learned scale for each feature.
+# **Query-key norm.** Nothing keeps the weights of W_q and W_k from growing during training. If they
+# grow, so do the scores: the softmax picks one key, and its gradient vanishes (lesson 05). So each
+# query and each key goes through an RMSNorm, so that the score depends on their direction, and on
+# one learned scale for each feature.
 #
 # **A sliding window.** A position sees only the last w positions. In the next layer it sees
 # positions which have themselves seen w positions, so what is further away can still arrive.
 #
-# And two things belong together: a **cache** and **rotary positions**. A score depends on the
-# difference of two positions alone. So it does not matter where you begin to count: for a past of
-# which only the end was kept, you may count from the oldest key that is there.
+# And two things belong together: a **cache** and **rotary positions**. With rotary positions a
+# score depends only on the difference of two positions. So it does not matter where you begin to
+# count: for a past of which only the end was kept, you may count from the oldest key that is there.
 #
 # ### Exercise 20.4 · `ModernAttention`
 # ●●○ medium · 20 minutes · 4 points
@@ -234,23 +234,23 @@ experiments.draw_gate(SwiGLU)
 # window (1), a past and padding (1). Begin with the first, run the check, and go on from there.
 #
 # - **Shared heads, turned.** There are `n_heads` heads of queries and `n_kv_heads` of keys and
-#   values. Neighbouring query heads share one: with 6 and 2, the query heads 0, 1 and 2 use head
-#   0 of keys and values: `W_k` and `W_v` give n_kv_heads · d_head numbers. Queries and keys are
-#   turned by their positions, with `rotary` of lesson 08; values are not. (`rotary` wants
-#   positions in float32 or float64, whatever x is.) Each position looks at itself and at what
-#   came before it, never at what comes later.
+#   values. Neighbouring query heads share one: with 6 and 2 heads, the query heads 0, 1 and 2 use
+#   head 0 of keys and values. So `W_k` and `W_v` give n_kv_heads · d_head numbers. Queries and keys
+#   are turned by their positions, with `rotary` of lesson 08; values are not. (`rotary` wants
+#   positions in float32 or float64, whatever x is.) Each position looks at itself and at what came
+#   before it, never at what comes later.
 # - **Norms of queries and keys.** With `qk_norm=True` each query and each key, head by head, goes
 #   through `norm_q` or `norm_k` before it is turned. (Without it, both are `nn.Identity`.)
 # - **A window.** With a `window`, a position sees only the last `window` positions, itself
 #   included.
 # - **A past and padding.** `past` holds the keys and values of P earlier positions. The new ones
-#   come behind them: the first new position is number P, sees all P before it, and the pair that
-#   you return holds both; with a window, only the last `window` positions of both, since nobody
-#   will ask for older ones. Keys are kept as they are *before* they are turned, but behind their
-#   norm, and all are kept before they are shared: `n_kv_heads` heads. `real` says which tokens so
-#   far are no padding, the new ones included; nobody may look at padding. What comes out at
-#   padding does not matter, as long as it is a number: NaN would spread to the next layer. If a
-#   window has cut off the past, the oldest columns of `real` belong to positions that are gone.
+#   come after them: the first new position is number P, sees all P before it, and the pair that you
+#   return holds both; with a window, only the last `window` positions of both, since nobody will
+#   ask for older ones. Keys are kept as they are *before* they are turned, but behind their norm,
+#   and all are kept before they are shared: `n_kv_heads` heads. `real` says which tokens so far are
+#   no padding, the new ones included; nobody may look at padding. What comes out at padding does
+#   not matter, as long as it is a number: NaN would spread to the next layer. If a window has cut
+#   off the past, the oldest columns of `real` belong to positions that are gone.
 #
 # <details><summary>Hint 1 · the tools</summary>
 #
@@ -265,8 +265,8 @@ experiments.draw_gate(SwiGLU)
 # </details>
 # <details><summary>Hint 3 · the mask</summary>
 #
-# Number all P + T positions. How far does key j lie before query i? That is i − j. Allowed is
-# what is not below 0 and, with a window, below `window`.
+# Number all P + T positions. How far does key j lie before query i? That is i − j. The query sees
+# the key if this is not below 0 and, with a window, below `window`.
 # </details>
 # <details><summary>Hint 4 · pseudocode</summary>
 #
@@ -366,8 +366,8 @@ check.ModernDecoderLayer(ModernDecoderLayer)
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
-# `self.embedding.weight` is (vocab_size, d_model), the vectors behind the norm are (B, T,
-# d_model), and the scores should be (B, T, vocab_size).
+# `self.embedding.weight` is (vocab_size, d_model), the vectors after the norm are (B, T, d_model),
+# and the scores should be (B, T, vocab_size).
 # </details>
 # <details><summary>Hint 2 · one past for each layer</summary>
 #
@@ -461,9 +461,9 @@ check.break_pair_up(break_pair_up)
 
 # %% [markdown]
 # Now three models of the library transformers, with random weights: a Llama, a Qwen 3, which has
-# query-key norms, and a Mistral with a window of 4. What transformers makes of 11 tokens is
-# stored. Your decoder gets the same weights, once in the order that you made, and once as they
-# are.
+# query-key norms, and a Mistral with a window of 4. What transformers makes of 11 tokens is stored.
+# Your decoder gets the same weights, once with the rows in the order of your `pair_up`, and once as
+# published.
 
 # %% demo=true
 _ = experiments.compare_with_transformers(ModernDecoder, pair_up)
@@ -477,20 +477,20 @@ _ = experiments.compare_with_transformers(ModernDecoder, pair_up)
 # ## What does each change bring?
 # Now the experiment that such lists leave out. The start is the decoder of 2017: post-norm, with
 # LayerNorms and biases, ReLU, added sines, four heads, tied tables. It has 2 layers and d_model =
-# 128, as in lesson 15. One change is made at a time, then all of them but the window, which has
-# 32 positions. Kept are:
+# 128, as in lesson 15. One change is made at a time, then all of them except the window (of 32
+# positions). Kept are:
 # - the data: 600 steps, each on 8 passages of 128 tokens of three novels, the same ones in the
 #   same order;
 # - the parameters: where a change takes or frees some, the feed-forward network gets narrower or
 #   wider, so that all have 0.53 million, to 0.2 %;
-# - the care: for each change, the learning rate is chosen from three, by the loss on another
-#   novel (*Northanger Abbey*) with one seed; where the smallest or the largest was best, a
+# - the way to choose a learning rate: for each change, it is chosen from three, by the loss on
+#   another novel (*Northanger Abbey*) with one seed; where the smallest or the largest was best, a
 #   fourth, half or twice as large, was tried, and was no better. What is shown was measured on a
 #   novel for which nothing was chosen, *Persuasion*.
 #
 # ### Predict first
-# Eight changes are made alone. How many of them give a lower loss than the decoder of 2017 *with
-# every one of three seeds*, after the same number of steps?
+# Eight changes are made alone, with three seeds each. For how many is even the *worst* seed better
+# than the *best* of the decoder of 2017, after the same number of steps?
 
 # %%
 prediction = None  # a number from 0 to 8; None skips this
@@ -504,22 +504,22 @@ compare(prediction, better, "changes that alone lower the loss with every seed")
 # is the decoder of 2017. Left: after 600 steps; “small start”, at 3.02 bits, lies outside. Right:
 # three of them, each stopped after the processor time that 2017 needs for 600 steps.*
 #
-# Two of the eight lower the loss with every seed: **rotary positions**, by 0.14 bits, and
-# pre-norm, by 0.04. The other six do not beat 2017 with every seed, and SwiGLU is worse with two
-# of three, while Shazeer (2020) found it better in a model of 220 million parameters. All changes
-# but the window together save 0.21 bits, more than any one of them. With them the decoder takes a
-# rate of 0.008; the one of 2017 learned hardly anything at that rate (2.93 bits). “All” differs
-# in one thing more: its table is not multiplied by √d_model.
+# With two of the eight every seed is better than all three of 2017: **rotary positions**, by 0.14
+# bits in the median, and pre-norm, by 0.04. The ranges of the other six overlap with that of 2017.
+# SwiGLU's median is worse, while Shazeer (2020) found it better in a model of 220 million
+# parameters. All changes but the window together save 0.21 bits, more than any one of them. With
+# them the decoder takes a rate of 0.008; the one of 2017 learned hardly anything at that rate (2.93
+# bits). “All” differs in one thing more: its table is not multiplied by √d_model.
 #
 # Is it the turning that helps, or the absence of the sines? The row *no positions* leaves the
 # sines out and puts nothing in their place: the loss is as before. So the sines bring nothing in
 # 600 steps, and turning does.
 #
-# One thing stands in no such list: how the weights begin. The table of 2017 begins with a
-# standard deviation of 1/√d_model, here 0.09, and is multiplied by √d_model. In *small start* it
-# begins with 0.02, as in GPT-2 and Llama, and is not multiplied. Then the decoder of 2017 gets
-# stuck at the frequencies of the tokens, and one with all changes needs 2.23 bits, more than
-# without any. With d_model = 4096, 1/√d_model is 0.016: there, 0.02 is nearly the same. Whoever
+# One thing stands in no such list: how the weights begin. The table of 2017 begins with a standard
+# deviation of 1/√d_model, here 0.09, and is multiplied by √d_model. In *small start* it begins with
+# 0.02, as in GPT-2 and Llama, and is not multiplied. Then the decoder of 2017 gets stuck at the
+# frequencies of the tokens, and one with all changes needs 2.23 bits, more than that of 2017 with
+# its own start. With d_model = 4096, 1/√d_model is 0.016: there, 0.02 is nearly the same. Whoever
 # compares two models has to ask how both of them begin.
 #
 # What do the changes cost? With all of them a step takes 1.2 times as long on the processor on
@@ -595,12 +595,12 @@ check.generate_with_cache(generate_with_cache)
 _ = experiments.time_writing(ModernDecoder, generate, generate_with_cache)
 
 # %% [markdown]
-# *Processor time for the same tokens, with lesson 15's `generate`, which reads the whole text
-# again for each token, and with your cache.* Without it each token costs as much as all before it
-# together.
+# *Processor time for the same tokens, with lesson 15's `generate`, which reads the whole text again
+# for each token, and with your cache.* Without the cache, each new token costs another reading of
+# all the text before it.
 #
-# A larger decoder ships with the course: 3 layers, trained for 3 000 steps on the three novels.
-# In your pieces it goes on with a text:
+# A larger decoder ships with the course: 3 layers, trained for 3 000 steps on the three novels. Run
+# by the parts that you wrote, it continues a text:
 
 # %% demo=true
 experiments.write_on("It is a truth", ModernDecoder, generate_with_cache)
@@ -646,8 +646,8 @@ experiments.draw_caches(cache_bytes)
 #   stability in long trainings, and memory.
 # - The changes were made alone and all together, not in pairs. Two that help alone may help no
 #   more together.
-# - Rates were chosen from three or four; everything else about the training is the same for all.
-#   That of SwiGLU alone was the smallest tried, so a smaller one might help it.
+# - Rates were chosen from three or four, with one seed; everything else about the training is the
+#   same for all.
 #
 # ## Something of your own
 # Look up the settings of a language model that was published this year, in its `config.json`.
@@ -667,10 +667,10 @@ experiments.draw_caches(cache_bytes)
 # %% [markdown]
 # ## Summary
 # Today's decoder has the plan of 2017 and other parts in it. At half a million parameters, two of
-# eight changes lowered the loss by themselves, rotary positions most, and all but the window
-# together did better than any alone. Grouped queries and windows have their reason elsewhere, in
-# the bytes of the cache, and query-key norms in long trainings of large models. How the table
-# began made a larger difference than most of the changes.
+# eight changes clearly lowered the loss by themselves, rotary positions most, and all but the
+# window together did better than any alone. Grouped queries and windows have their reason
+# elsewhere, in the bytes of the cache, and query-key norms in long trainings of large models. How
+# the table began made a larger difference than most of the changes.
 #
 # ## The whole course in a few sentences
 # You began with a weighted average of examples, whose weights came from a similarity. Query, key
