@@ -95,7 +95,8 @@ def attention_decoder_step(tokens, state, annotations, lengths, weights):
     state        (B, d)       the state before this step: the query
     annotations  (B, T_k, c)  keys and values
     lengths      (B,)         true numbers of annotations
-    weights      a dict: W_q, W_k, v for the scores, and all that `decoder_step` needs
+    weights      a dict: W_q (d_attention, d), W_k (d_attention, c) and v (d_attention,) for the
+                 scores, and all that `decoder_step` needs
     returns      logits (B, vocab_size), the new state (B, d), attention weights (B, T_k), which
                  stay finite however large the scores are
 

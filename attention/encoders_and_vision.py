@@ -104,7 +104,7 @@ class EncoderClassifier(nn.Module):
     n_classes   how many classes there are
     max_length  the longest sequence, without the extra token
 
-    The others are sizes and options of the `Encoder`, which is pre-norm.
+    The others, d_model to fused, are sizes and options of the `Encoder`, which is pre-norm.
 
     The parts are `cls`, a parameter (d_model,); `positions`, LearnedPositions for 1 + max_length
     places, of which the first is that of the extra token; `encoder`; `head`, a linear layer.

@@ -234,7 +234,7 @@ def load_balance_loss(scores, gates):
     An expert's share is the part of all choices that fell on it. Its probability for a token comes
     from the softmax of all scores of that token.
     Refuses a batch of no token.
-    Source: Fedus, Zoph and Shazeer (2022), equations 4 to 6, for any number of choices a token.
+    Source: Fedus, Zoph and Shazeer (2022), equations 4 to 6, for any number of choices per token.
 
     >>> gates = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     >>> load_balance_loss(torch.zeros(2, 2), gates)  # shares 1 and 0, probabilities 1/2

@@ -202,7 +202,8 @@ def leaks(name, x, t):
     name     "A" to "G"
     x        (T, d)  the sequence to try it on; it is not changed
     t        a position
-    returns  True if another future, all positions after t, changes an output at or before t
+    returns  a bool: True if another future, all positions after t, changes an output at or before
+             t; False at the last position, after which nothing follows
 
     Refuses a t that is no position of x.
 

@@ -136,7 +136,8 @@ def predictive_local_weights(scores, centres, D):
 
     scores   (T_q, T_k)
     centres  (T_q,)      predicted positions p, any numbers between 0 and T_k - 1
-    D        how far the window reaches to either side; the Gaussian has σ = D / 2
+    D        how far the window reaches to either side, 0.5 at least, so that it holds a key; the
+             Gaussian has σ = D / 2
     returns  (T_q, T_k)  softmax of the scores over the keys with |position - p| <= D, times
                          exp(-(position - p)² / (2σ²)); 0 outside the window
 

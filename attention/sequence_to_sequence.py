@@ -103,7 +103,7 @@ def shift_right(target):
 
 
 def masked_cross_entropy(logits, target):
-    """Average -log p(true token) over all tokens that are not padding.
+    """Average -log p(true token) over all tokens that are not padding; EOS is one of them.
 
     logits   (B, T, vocab_size)  scores, before the softmax
     target   (B, T)              the true ids; positions with PAD do not count, not even where the

@@ -181,7 +181,7 @@ class Transformer(Translator):
 
     n_layers  how many layers the encoder and the decoder have, each
     pre_norm  True: LayerNorm before the sublayers, easier to train; False: after, as in the paper
-    fused     use PyTorch's attention kernel
+    fused     use PyTorch's fused attention
 
     The other arguments are those of `Translator`. The defaults are the sizes of the paper's base
     model. `watch_attention` collects the weights of every head of every layer.

@@ -314,8 +314,8 @@ ax = experiments.projections()
 
 # %% [markdown]
 # *Loss after 300 steps for five ways to make q, k and v, three seeds each.* The loss falls from row
-# to row, and of these five only a matrix for each role brings it close to 0. So the Transformer
-# gives each role a projection:
+# to row, and of these five only a matrix for each role brings it close to 0. (Which of the three
+# are needed here? Open question 1.) So the Transformer gives each role a projection:
 #
 # $$q = x\,W_q, \qquad k = x\,W_k, \qquad v = x\,W_v$$
 #

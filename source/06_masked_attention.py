@@ -269,7 +269,7 @@ from attention.masked_attention import suspect
 # (1), where the future is all zeros or all alike (1).
 #
 # Write the test. Run the layer on `x`, and on a copy whose positions after `t` hold other vectors
-# of a like size. Does any output at or before `t` differ? Return a plain `True` or `False`, not a
+# of similar size. Does any output at or before `t` differ? Return a plain `True` or `False`, not a
 # tensor.
 #
 # <details><summary>Hint 1 · the idea</summary>

@@ -41,7 +41,7 @@ from autograder import check
 # Let one attention layer with random weights read two sentences made of the same three words:
 
 # %% demo=true
-# What is ready-made here answers exercises: it is not there while these are graded.
+# These helpers answer exercises of this lesson: they are hidden while it is graded.
 from attention.experiments import tokens_and_positions as experiments
 
 _ = experiments.word_order()

@@ -43,7 +43,7 @@ TIED = ("none", "target", "all")  # the ways in which Translator may share its t
 # run one after the other?
 
 # %% demo=true
-# What is ready-made here answers exercise 10.2: it is not there while that is graded.
+# These helpers answer exercise 10.2: they are hidden while it is graded.
 from attention.experiments import transformer as experiments
 
 experiments.steps_in_a_row()

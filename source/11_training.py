@@ -39,7 +39,7 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 # each step repeats nine tenths of the one before.
 
 # %% demo=true
-# What is ready-made here answers exercises 11.6 and 11.9: it is not there while they are graded.
+# These helpers answer exercises 11.6 and 11.9: they are hidden while these are graded.
 from attention.experiments import training as experiments  # noqa: E402
 
 ends = experiments.two_rates()

@@ -346,7 +346,7 @@ model = experiments.train_on_digits(VisionTransformer)
 # We compare it with logistic regression and with a small convolutional network, the **CNN**.
 # - Put the 16 patches of every image into another order, the same for all images, and train again.
 #   How many of the 359 test images will that cost the ViT, and how many the CNN?
-# - Take the positions away instead. Which share is still right?
+# - Take the positions away instead. What share is still right?
 
 # %%
 prediction = None  # the share without positions, from 0 to 1; None skips this

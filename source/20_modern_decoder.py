@@ -246,7 +246,7 @@ experiments.draw_gate(SwiGLU)
 # - **A past and padding.** `past` holds the keys and values of P earlier positions. The new ones
 #   come after them: the first new position is number P, sees all P before it, and the pair that you
 #   return holds both; with a window, only the last `window` positions of both, since nobody will
-#   ask for older ones. Keys are kept as they are *before* they are turned, but behind their norm,
+#   ask for older ones. Keys are kept as they are *before* they are turned, but after their norm,
 #   and all are kept before they are shared: `n_kv_heads` heads. `real` says which tokens so far are
 #   no padding, the new ones included; nobody may look at padding. What comes out at padding does
 #   not matter, as long as it is a number: NaN would spread to the next layer. If a window has cut
@@ -497,7 +497,7 @@ prediction = None  # a number from 0 to 8; None skips this
 
 # %% demo=true
 better = experiments.draw_changes()
-compare(prediction, better, "changes that alone lower the loss with every seed")
+compare(prediction, better, "changes whose worst seed beats the best of 2017")
 
 # %% [markdown]
 # *Bits a character of* Persuasion: *a dot for each seed, a stroke for the median; the grey line
@@ -556,8 +556,8 @@ _ = experiments.draw_long()
 # all of them end in the same column. `real` is True where a token is no padding, for all tokens
 # so far, those of this call included. What is written counts as real, whatever it is.
 #
-# A row ends with its EOS, which is kept; behind it stands PAD only. Stop when every row has
-# ended, or after `max_length` new tokens. `choose` gets the scores behind the last token, one row
+# A row ends with its EOS, which is kept; after it there is only PAD. Stop when every row has
+# ended, or after `max_length` new tokens. `choose` gets the scores after the last token, one row
 # for each text.
 #
 # The check brings a small model of its own. It complains if a token is read a second time.
@@ -578,7 +578,7 @@ _ = experiments.draw_long()
 # read the prompt; no past; nobody has ended
 # while there is room, and not everybody has ended:
 #     scores, past = model of what is to be read, the past, real
-#     choose by the scores behind the last token; PAD for those who have ended
+#     choose by the scores after the last token; PAD for those who have ended
 #     keep it; whoever has chosen EOS has ended
 #     read next: what was chosen; real gets one more column
 # return what was chosen, column by column

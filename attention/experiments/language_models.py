@@ -392,8 +392,8 @@ def time_and_memory(
             run = functools.partial(way, q, k, v)
             both = timing.both_ways(run, (q, k, v))
             with torch.no_grad():
-                found[0].setdefault(name, []).append(timing.milliseconds(run, repeats=3))
-            found[1].setdefault(name, []).append(timing.milliseconds(both, repeats=3))
+                found[0].setdefault(name, []).append(timing.shortest(run))
+            found[1].setdefault(name, []).append(timing.shortest(both))
             found[2].setdefault(name, []).append(megabytes(both))
     return _against_length(lengths, found)
 

@@ -431,7 +431,7 @@ def race(SelfAttentionHead: Callable[[int, int], nn.Module], d: int = 64) -> int
         for T in lengths:
             x = torch.randn(1, T, d)
             for name, layer in (("attention", head), ("RNN", rnn)):
-                clock[name].append(timing.milliseconds(partial(layer, x), repeats=7))
+                clock[name].append(timing.shortest(partial(layer, x), least=7))
     ax = plots.lines(lengths, clock, xlabel="T", ylabel="milliseconds", log=True)
     ax.set(yscale="log")
     pairs = zip(lengths, *clock.values(), strict=True)

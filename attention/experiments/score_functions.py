@@ -188,7 +188,7 @@ def time_and_memory(
             x = torch.randn(1, T, 64)
             for kind, name in names.items():
                 run = partial(score, kind, x, x, weights)
-                times[name].append(timing.milliseconds(run, repeats=5))
+                times[name].append(timing.shortest(run, least=5))
                 memory[name].append(megabytes(run))
     axes = plots.panels(1, 2, width=4.6, height=3.0, share=False)
     plots.lines(lengths, times, axes[0], "time (ms), one core", "T_q = T_k", log=True)

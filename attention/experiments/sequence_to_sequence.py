@@ -200,7 +200,7 @@ def times() -> Axes:
         for T in lengths:
             x = torch.randn(1, T, 64)
             for row, one in zip(measured.values(), (gru, layer), strict=True):
-                row.append(timing.milliseconds(functools.partial(one, x)))
+                row.append(timing.shortest(functools.partial(one, x), least=20))
     title = "one sequence, one core of the machine that built this notebook"
     return plots.lines(lengths, measured, None, title, "length T", "milliseconds")
 

@@ -461,7 +461,7 @@ BOOL = "True and False have neither precision nor gradient"
         "Does any output at or before t differ?",
         "True if another future, all positions after t, changes an output",
         "Into something that is certainly different, whatever x was.",
-        "positions after `t` hold other vectors of a like size",
+        "positions after `t` hold other vectors of similar size",
     ),
     stages={AT_T: 1, BEFORE: 1, ALIKE: 1},
 )
@@ -521,7 +521,7 @@ def _judges(student, name, sequence, t, in_any_form):
 def _calm(draw, T=6, d=3):
     """A sequence with which no softmax is so near to saturation that a leak is lost in rounding.
 
-    No position gives another one of like size, or of numbers up to 4, a weight below 0.001.
+    No position gives another one of similar size, or of numbers up to 4, a weight below 0.001.
     """
     return draw.uniform(T, d, low=-0.7, high=0.7)
 

@@ -260,7 +260,7 @@ def _pair(result, expected, what):
         "a position sees only the last window positions, itself included",
         "the first new position is number P, sees all P before it",
         "the pair that you return holds both",
-        "Keys are kept as they are before they are turned, but behind their norm",
+        "Keys are kept as they are before they are turned, but after their norm",
         "with a window, only the last window positions of both",
         "nobody may look at padding",
         "does not matter, as long as it is a number",
@@ -903,9 +903,9 @@ def _all_end_early(written):
         "It complains if a token is read a second time",
         "the shorter ones are filled up with PAD in front",
         "real is True where a token is no padding, for all tokens so far",
-        "A row ends with its EOS, which is kept; behind it stands PAD only",
+        "A row ends with its EOS, which is kept; after it there is only PAD",
         "Stop when every row has ended, or after max_length new tokens",
-        "choose gets the scores behind the last token, one row for each text",
+        "choose gets the scores after the last token, one row for each text",
     ),
 )
 def generate_with_cache(student, draw):

@@ -29,7 +29,7 @@ from attention.experiments import efficient_attention as recall
 from attention.experiments import interpretability
 from attention.provided.data import digits, documents, keywords
 from attention.provided.data.numbers import in_words, numbers
-from attention.provided.measuring import other_weights, rank_agreement, timing
+from attention.provided.measuring import other_weights, rank_agreement
 from attention.train.corpora import bpe
 from attention.train.runs import curves
 from attention.train.speed import acceleration
@@ -654,7 +654,6 @@ CALLS = {
     "documents.make": of(documents.make, n=2, seed=0),
     "shuffle_patches": of(digits.shuffle_patches, images=draw(2, 1, 8, 8), size=2, seed=0),
     "bootstrap": of(rank_agreement.bootstrap, numbers=[1.0, 2.0], draws=9, seed=0),
-    "milliseconds": of(timing.milliseconds, action=lambda: None, repeats=2),
     "offset_role": of(interpretability.offset_role, mask=ALL[None], offset=-1),
     "roles.uniform": of(interpretability.uniform, mask=ALL[None]),
     "ByteDropout": of(acceleration.ByteDropout, p=0.1),

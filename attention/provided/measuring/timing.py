@@ -6,23 +6,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from attention.provided import demand
-
-
-def milliseconds(action: Callable[[], object], repeats: int = 20) -> float:
-    """Return the shortest of several runs of ``action()``, in milliseconds.
-
-    The shortest is the one least disturbed by whatever else the machine is doing.
-    Raises ValueError for less than one repeat.
-    """
-    demand.counts(repeats=repeats)
-    spent = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        action()
-        spent.append(time.perf_counter() - begin)
-    return 1000 * min(spent)
-
 
 def both_ways(action: Callable[[], Tensor], inputs: Sequence[Tensor]) -> Callable[[], object]:
     """Return a function that runs ``action`` forward and backward.
