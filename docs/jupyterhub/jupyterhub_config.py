@@ -9,6 +9,7 @@ import pwd
 INSTRUCTORS = set(os.environ.get("INSTRUCTORS", "instructor").split())
 ENVIRONMENT = os.environ.get("ENVIRONMENT", "/opt/attention")  # with the course's dependencies
 RELEASE = os.environ.get("RELEASE", "/srv/attention")  # what `autograder release` wrote
+STUDENTS = os.environ.get("STUDENTS", "/etc/jupyter/students")  # settings for them alone
 COURSE = os.environ.get("COURSE", "course")  # this repository, in an instructor's home
 # Formgrader shows itself in a frame, which JupyterHub forbids unless it is told otherwise.
 POLICY = {"headers": {"Content-Security-Policy": "frame-ancestors 'self'"}}
@@ -20,6 +21,8 @@ def prepare(spawner):
     teaches = spawner.user.name in INSTRUCTORS
     home = pwd.getpwnam(spawner.user.name).pw_dir
     spawner.environment["PYTHONPATH"] = os.path.join(home, COURSE) if teaches else RELEASE
+    if not teaches:
+        spawner.environment["JUPYTER_CONFIG_PATH"] = STUDENTS
     spawner.args = [FRAMES] if teaches else []
 
 

@@ -113,9 +113,10 @@ def test_feedback_runs_no_script_of_the_students(played):
     assert "javascript:1" not in re.findall(r'href="([^"]*)"', page)
 
 
-def test_the_same_attacks_earn_nothing_through_nbgrader_autograde(tmp_path):
+@pytest.mark.parametrize("one_in", [4, pytest.param(1, marks=pytest.mark.every)])
+def test_the_same_attacks_earn_nothing_through_nbgrader_autograde(tmp_path, one_in):
     chosen = [attack for attack in ATTACKS.values() if attack.group in ("edited", "interpreter")]
-    chosen = [attack for attack in chosen if attack.lesson == BASIC]
+    chosen = [attack for attack in chosen if attack.lesson == BASIC][::one_in]
     points, report = ours.play_with_nbgrader(chosen, tmp_path / "ours")
     assert {name: points.get(name) for name in ATTACKS if name in points} == {
         attack.name: 0 for attack in chosen
@@ -149,12 +150,14 @@ def in_stock(tmp_path_factory):
     return stock.play([*chosen, stock.honest()], tmp_path_factory.mktemp("stock"))
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("name", FOOLS_STOCK)
 def test_canary_stock_nbgrader_gives_points_for_the_attack(in_stock, name):
     assert in_stock[name].points > 0
     assert stock.recorded()[name]["points"] > 0
 
 
+@pytest.mark.every
 def test_canary_stock_nbgrader_gives_an_honest_student_everything(in_stock):
     assert in_stock["solved"].points == total(BASIC)
 

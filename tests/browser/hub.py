@@ -39,6 +39,9 @@ def prepare(folder, released):
     (etc / "passwd").write_text("\n".join(["root:x:0:0::/root:/bin/bash", *users, ""]))
     (etc / "group").write_text("\n".join(["root:x:0:", *people, ""]))
     shutil.copy(PAGES / "nbgrader_config.py", etc / "jupyter")
+    students = _made(etc / "jupyter" / "students" / "labconfig") / "page_config.json"
+    pages = lab.ROOT / "autograder" / "releasing" / "pages"
+    shutil.copy(pages / "jupyterlab_for_students.json", students)
     shutil.copy(PAGES / "jupyterhub_config.py", hub)
     lab.copy_course(_made(homes / "instructor" / "course"))
     shutil.copytree(lab.ROOT / "data", homes / "instructor" / "course" / "data")

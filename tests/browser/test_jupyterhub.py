@@ -114,8 +114,10 @@ def test_a_class_on_a_hub_from_release_to_feedback(browser, tmp_path, places):
     total, lost = sum(points.values()), points[f"check_{LEFT_OUT}"]
     with hub.jupyter_hub(tmp_path, places) as address, browser() as page:
         hub.log_in(page, address, "instructor")
+        page.get_by_role("tab", name="Create Assignment").wait_for()
         hand_out(page)
         hub.log_in(page, address, "ada")
+        assert not page.get_by_role("tab", name="Create Assignment").count()
         fetch(page)
         assert f"{LEFT_OUT}: nothing here yet" in solve(page, address, home)
         submit(page, address)
