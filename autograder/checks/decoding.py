@@ -352,7 +352,7 @@ def _in_their_order(scores, origins, tokens):
 @check(
     without={**counterexamples.WITHOUT, "care": "it makes an input and is given none"},
     rests_on=(
-        "Find scores and a p for which it does not",
+        "For some scores the answer below keeps the right tokens",
         "a tuple (logits, p), as top_p_filter takes them",
     ),
 )

@@ -312,7 +312,7 @@ def _classified(values, x, mask=None):
         "nothing is hidden but the padding",
         "In front of every sequence of the batch stands the same vector",
         "Score every class, from what the encoder makes of `cls`.",
-        "The others are sizes and options of the `Encoder`",
+        "are sizes and options of the `Encoder`",
         "`cls` may be attended to, too",
     ),
     stages={"cls in front": 1, "the positions": 1, "with a mask": 1},

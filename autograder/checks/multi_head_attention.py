@@ -26,7 +26,7 @@ def _heads_in_loops(x, n_heads):
     rests_on=(
         "(B, T, d_model) becomes (B, H, T, d_head)",
         "head h holds features h · d_head … (h + 1) · d_head - 1",
-        "of every position. The test of the sizes is given",
+        "of every position. The test whether",
         "Raises ValueError if n_heads does not divide d_model",
     )
 )
@@ -164,7 +164,7 @@ def _close(got, expected, what):
     rests_on=(
         "The check has compared it with nn.MultiheadAttention",
         "The projections W_q, W_k, W_v and W_o are linear layers with bias",
-        "is that of lesson 06, with dropout on the weights",
+        "the heads attend as in lesson 06, with dropout on the weights",
         "use PyTorch's fused attention whenever the weights are not asked for",
         "or a gate per head, (H,) or (B, H): its context is multiplied by it",
         "with return_weights=True also weights (B, H, T_q, T_k)",
@@ -458,7 +458,7 @@ def _one_at_a_time(heads, W_o):
 @check(
     without={"gradients": "a measurement: nothing is trained through it"},
     rests_on=(
-        "the share of the sum of all squared singular values",
+        "says which share of the sum of all squares",
         "(..., min(m, n)) entry i: share, from 0 to 1",
         "every matrix is divided by its own",
     ),

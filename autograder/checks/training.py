@@ -669,7 +669,7 @@ def Evaluation(student, draw):  # noqa: N802, the name of the exercise
         "the mean, in the type of the weights",
         "such as counters, are those of the last",
         "The sum is taken in float64",
-        "Weights may be stored in 16 bits: then the sum needs more",
+        "Weights may be stored in 16 bits: add them up in float64",
     ),
 )
 def average_checkpoints(student, draw):

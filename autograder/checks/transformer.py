@@ -24,7 +24,7 @@ def _ids(*rows):
     rests_on=(
         "nobody looks at PAD, and nobody into the future",
         "target_mask (B, T_q, T_q), bool; True = may attend",
-        "Make one mask for looking at the source, and one for the target",
+        "one for looking at the source, and one for the target looking at itself",
     )
 )
 def masks_from_tokens(student, draw):
