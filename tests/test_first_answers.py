@@ -49,7 +49,7 @@ def test_lesson_02_says_what_rounding_costs():
 def test_lesson_02_says_how_many_letters_are_right():
     right, count, chance = sequence_to_sequence.letters().values()
     text = said("02")
-    assert f"letters of six-digit numbers {right:.0%} are right".replace("%", " %") in text
+    assert f"letters of six-digit numbers {right:.1%} are right".replace("%", " %") in text
     assert f"has about {count:.0f} of them" in text
     assert f"{right:.3f} to the power of {count:.0f}, or {chance:.0%}".replace("%", " %") in text
 
