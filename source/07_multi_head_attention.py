@@ -28,6 +28,8 @@ from attention.provided import demand
 from attention.provided.predictions import compare
 from autograder import check
 
+torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
+
 # %% [markdown]
 # ## What fails without this idea
 # A query should fetch **two** values, those of keys 0 and 3. The best weights are half and half:

@@ -426,12 +426,12 @@ def race(SelfAttentionHead: Callable[[int, int], nn.Module], d: int = 64) -> int
     """
     rnn, head = nn.RNN(d, d, batch_first=True), SelfAttentionHead(d, d)
     lengths = [2**power for power in range(4, 13)]
-    clock: dict[str, list[float]] = {"attention": [], "RNN": []}
+    inputs = [torch.randn(1, T, d) for T in lengths]
     with torch.no_grad(), one_thread():
-        for T in lengths:
-            x = torch.randn(1, T, d)
-            for name, layer in (("attention", head), ("RNN", rnn)):
-                clock[name].append(timing.shortest(partial(layer, x), least=7))
+        clock = {
+            name: timing.in_turns([partial(layer, x) for x in inputs], rounds=3)
+            for name, layer in (("attention", head), ("RNN", rnn))
+        }
     ax = plots.lines(lengths, clock, xlabel="T", ylabel="milliseconds", log=True)
     ax.set(yscale="log")
     pairs = zip(lengths, *clock.values(), strict=True)

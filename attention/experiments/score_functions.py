@@ -181,15 +181,13 @@ def time_and_memory(
     weights = {name: torch.randn(64, 64) for name in ("V", "U", "W_q", "W_k")}
     weights["v"] = torch.randn(64)
     names = {"additive": "additive", "reduced_rank": "reduced rank", "scaled_dot": "scaled dot"}
-    times: dict[str, list[float]] = {name: [] for name in names.values()}
-    memory: dict[str, list[float]] = {name: [] for name in names.values()}
+    inputs = [torch.randn(1, T, 64) for T in lengths]
+    times, memory = {}, {}
     with torch.no_grad(), one_thread():
-        for T in lengths:
-            x = torch.randn(1, T, 64)
-            for kind, name in names.items():
-                run = partial(score, kind, x, x, weights)
-                times[name].append(timing.shortest(run, least=5))
-                memory[name].append(megabytes(run))
+        for kind, name in names.items():
+            runs = [partial(score, kind, x, x, weights) for x in inputs]
+            times[name] = timing.in_turns(runs, rounds=3)
+            memory[name] = [megabytes(run) for run in runs]
     axes = plots.panels(1, 2, width=4.6, height=3.0, share=False)
     plots.lines(lengths, times, axes[0], "time (ms), one core", "T_q = T_k", log=True)
     plots.lines(lengths, memory, axes[1], "memory allocated (MB)", "T_q = T_k", log=True)
@@ -197,6 +195,7 @@ def time_and_memory(
         ax.set_yscale("log")
         ax.minorticks_off()
         ax.set_xticks(lengths, [str(T) for T in lengths])
+    T = lengths[-1]
     counted = [score_costs(kind, T, T, 64, 64)[1] for kind in ("additive", "scaled_dot")]
     print(f"T = {T}, additive against scaled dot:")
     for what, (ours, theirs) in (

@@ -195,12 +195,12 @@ def times() -> Axes:
     """Time a GRU and a linear layer with as many multiplications, at six lengths, on one core."""
     gru, layer = nn.GRU(64, 64, batch_first=True), nn.Linear(64, 6 * 64)
     lengths = (25, 50, 100, 200, 400, 800)
-    measured: dict[str, list[float]] = {"recurrent": [], "all positions at once": []}
+    inputs = [torch.randn(1, T, 64) for T in lengths]
     with torch.no_grad(), one_thread():
-        for T in lengths:
-            x = torch.randn(1, T, 64)
-            for row, one in zip(measured.values(), (gru, layer), strict=True):
-                row.append(timing.shortest(functools.partial(one, x), least=20))
+        measured = {
+            name: timing.in_turns([functools.partial(one, x) for x in inputs])
+            for name, one in (("recurrent", gru), ("all positions at once", layer))
+        }
     title = "one sequence, one core of the machine that built this notebook"
     return plots.lines(lengths, measured, None, title, "length T", "milliseconds")
 

@@ -29,31 +29,58 @@ def validate(page):
     return said
 
 
-def test_student_reads_what_is_wrong_and_then_that_all_is_right(browser, course, home):
+@pytest.fixture
+def page(browser, course, home):
+    """Lesson 00, open in JupyterLab, all exercises solved but one."""
     path = lab.notebook_path(course, SLUG)
     lab.solve(path, lab.notebook_path(course, SLUG, "solutions"), leave_blank={EXERCISE})
-    with lab.jupyter_lab(course, home) as address, browser() as page:
-        lab.open_lesson(page, address, SLUG)
-        lab.run_cell(page, lab.cell_with(page, "import torch"))
-        exercise = lab.cell_with(page, f"def {EXERCISE}(")
-        check = lab.cell_with(page, f"check.{EXERCISE}(")
+    with lab.jupyter_lab(course, home) as address, browser() as opened:
+        lab.open_lesson(opened, address, SLUG)
+        yield opened
 
-        lab.write_answer(page, EXERCISE, WRONG)
-        assert lab.run_cell(page, exercise) == ""
-        said = lab.run_cell(page, check)
-        assert said.startswith(f"{EXERCISE}: "), said
-        labels = re.findall(r"^  (\w+) ", said, re.MULTILINE)
-        assert labels == ["got", "expected", "likely", "seed"]
-        verdict = validate(page)
-        assert "The following cell failed" in verdict
-        assert f"check.{EXERCISE}({EXERCISE})" in verdict
-        assert f"{EXERCISE}: the weights do not sum to 1" in verdict
-        assert "likely" in verdict
 
-        lab.write_answer(page, EXERCISE, RIGHT)
-        assert lab.run_cell(page, exercise) == ""
-        assert lab.run_cell(page, check).strip() == f"{EXERCISE}: correct."
-        assert "Success! Your notebook passes all the tests." in validate(page)
+def test_a_student_sees_the_drawing_runs_all_is_wrong_and_then_right(page):
+    sees_the_drawing(page)
+    runs_all_and_reaches_the_last_cell_below_a_skipped_exercise(page)
+    reads_what_is_wrong_and_then_that_all_is_right(page)
+
+
+def sees_the_drawing(page):
+    drawing = page.locator(".jp-RenderedMarkdown img[alt^='Queries and keys']")
+    drawing.wait_for(state="attached")
+    drawing.scroll_into_view_if_needed()
+    drawing.evaluate("image => image.decode()")  # fails where there is nothing to show
+    assert drawing.evaluate("image => image.naturalWidth") > 300
+
+
+def runs_all_and_reaches_the_last_cell_below_a_skipped_exercise(page):
+    lab.run_all(page, page.locator(".jp-NotebookPanel .jp-CodeCell").last)
+    check = lab.cell_with(page, f"check.{EXERCISE}(")
+    check.get_by_text(f"{EXERCISE}: nothing here yet").first.wait_for()
+    prompts = page.locator(".jp-NotebookPanel .jp-CodeCell .jp-InputPrompt").all_inner_texts()
+    assert prompts == [f"[{number}]:" for number in range(1, len(prompts) + 1)]
+
+
+def reads_what_is_wrong_and_then_that_all_is_right(page):
+    exercise = lab.cell_with(page, f"def {EXERCISE}(")
+    check = lab.cell_with(page, f"check.{EXERCISE}(")
+
+    lab.write_answer(page, EXERCISE, WRONG)
+    assert lab.run_cell(page, exercise) == ""
+    said = lab.run_cell(page, check)
+    assert said.startswith(f"{EXERCISE}: "), said
+    labels = re.findall(r"^  (\w+) ", said, re.MULTILINE)
+    assert labels == ["got", "expected", "likely", "seed"]
+    verdict = validate(page)
+    assert "The following cell failed" in verdict
+    assert f"check.{EXERCISE}({EXERCISE})" in verdict
+    assert f"{EXERCISE}: the weights do not sum to 1" in verdict
+    assert "likely" in verdict
+
+    lab.write_answer(page, EXERCISE, RIGHT)
+    assert lab.run_cell(page, exercise) == ""
+    assert lab.run_cell(page, check).strip() == f"{EXERCISE}: correct."
+    assert "Success! Your notebook passes all the tests." in validate(page)
 
 
 def install_settings(home):
@@ -82,31 +109,6 @@ def test_a_release_has_no_tools_of_instructors_and_validates_in_a_narrow_window(
         assert f"{EXERCISE}: nothing here yet" in validate(page)
 
 
-@pytest.mark.long
-def test_run_all_reaches_the_last_cell_below_a_skipped_exercise(browser, course, home):
-    path = lab.notebook_path(course, SLUG)
-    lab.solve(path, lab.notebook_path(course, SLUG, "solutions"), leave_blank={EXERCISE})
-    with lab.jupyter_lab(course, home) as address, browser() as page:
-        lab.open_lesson(page, address, SLUG)
-        last = page.locator(".jp-NotebookPanel .jp-CodeCell").last
-        lab.run_all(page, last)
-        check = lab.cell_with(page, f"check.{EXERCISE}(")
-        check.get_by_text(f"{EXERCISE}: nothing here yet").first.wait_for()
-        prompts = page.locator(".jp-NotebookPanel .jp-CodeCell .jp-InputPrompt").all_inner_texts()
-        assert prompts == [f"[{number}]:" for number in range(1, len(prompts) + 1)]
-
-
-def test_student_sees_the_drawing(browser, course, home):
-    with lab.jupyter_lab(course, home) as address, browser() as page:
-        lab.open_lesson(page, address, SLUG)
-        drawing = page.locator(".jp-RenderedMarkdown img[alt^='Queries and keys']")
-        drawing.wait_for(state="attached")
-        drawing.scroll_into_view_if_needed()
-        drawing.evaluate("image => image.decode()")  # fails where there is nothing to show
-        assert drawing.evaluate("image => image.naturalWidth") > 300
-
-
-@pytest.mark.long
 def test_instructor_reads_a_score_in_formgrader(browser, course, home):
     path = lab.notebook_path(course, SLUG)
     solved = lab.notebook_path(course, SLUG, "solutions")

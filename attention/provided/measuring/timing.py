@@ -54,3 +54,12 @@ def shortest(
             torch.mps.synchronize()
         spent.append(clock() - start)
     return 1000 * min(spent[1:])
+
+
+def in_turns(actions: Sequence[Callable[[], object]], rounds: int = 5) -> list[float]:
+    """Return ``shortest`` of each action on a CPU, measured in several rounds over all of them.
+
+    What slows the machine down for a while then meets every action, and the best round is taken.
+    """
+    measured = [[shortest(action) for action in actions] for _ in range(rounds)]
+    return [min(times) for times in zip(*measured, strict=True)]

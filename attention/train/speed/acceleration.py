@@ -29,21 +29,23 @@ class ByteDropout(nn.Module):
         super().__init__()
         demand.share(p=p)
         self.threshold = min(255, round(256 * p))  # not all of it, however near 1 p is
+        # The compiler cannot draw in place. A decorator would load it, 3 s, in every command.
+        self.drop = torch.compiler.disable(drop)
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop entries of x (...) and scale the others up; out of training, return x."""
         if not self.training or not self.threshold:
             return x
-        return self._drop(x, Dropped)
+        return self.drop(x, self.threshold, Dropped)
 
-    @torch.compiler.disable  # it cannot draw in place
-    def _drop(self, x: Tensor, function: type[torch.autograd.Function]) -> Any:
-        """Apply Dropped or DroppedReLU to x and to bytes, 1 or 0, that say what to keep."""
-        n = x.numel()
-        noise = torch.empty(n // 8 + 1, dtype=torch.int64).random_(-(2**63), None)
-        kept = noise.view(torch.uint8)[:n].view(x.shape)
-        # In place, so that they stay numbers: PyTorch is many times as slow with bool.
-        return function.apply(x, kept.ge_(self.threshold), 256 / (256 - self.threshold))
+
+def drop(x: Tensor, threshold: int, function: type[torch.autograd.Function]) -> Any:
+    """Apply Dropped or DroppedReLU to x (...), with random bytes; those below threshold drop."""
+    n = x.numel()
+    noise = torch.empty(n // 8 + 1, dtype=torch.int64).random_(-(2**63), None)
+    kept = noise.view(torch.uint8)[:n].view(x.shape)
+    # In place, so that they stay numbers: PyTorch is many times as slow with bool.
+    return function.apply(x, kept.ge_(threshold), 256 / (256 - threshold))
 
 
 class Dropped(torch.autograd.Function):
@@ -70,7 +72,7 @@ class ByteDropoutOfReLU(ByteDropout):
         """Return the positive entries of x (...), in training those of them that are kept."""
         if not self.training or not self.threshold:
             return torch.relu(x)
-        return self._drop(x, DroppedReLU)
+        return self.drop(x, self.threshold, DroppedReLU)
 
 
 class DroppedReLU(torch.autograd.Function):

@@ -46,7 +46,9 @@ def relation(pairs: Sequence[Exchange]) -> str:
         first = f"In one of the calls, {first[0].lower()}{first[1:]}"
     elif len(set(said)) > 1:
         first = f"{_without_sizes(first)}."
-    return first.replace(ALONE, f"{ALONE}{_unless_asked_for_more(pairs)}")
+    if ALONE in first:
+        first = first.replace(ALONE, f"{ALONE}{_unless_asked_for_more(pairs)}")
+    return first
 
 
 def _unless_asked_for_more(pairs: Sequence[Exchange]) -> str:

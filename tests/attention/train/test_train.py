@@ -44,6 +44,13 @@ def losses(folder, steps):
     return [row["loss"] for row in RunFolder(folder).metrics(steps)]
 
 
+def test_no_command_loads_the_compiler_before_it_trains():
+    """That takes longer than all else that it imports, and who asks for --help would wait."""
+    names = ", ".join(f"attention.{name}.__main__" for name in ("train", "translate", "write"))
+    code = f"import sys, {names}; sys.exit('torch._dynamo' in sys.modules)"
+    assert command(sys.executable, "-c", code).returncode == 0
+
+
 def test_a_training_leaves_all_that_is_promised(tmp_path, capsys, drawn):
     folder, exported = tmp_path / "run", tmp_path / "copy.safetensors"
     assert main([*arguments(folder, "--steps", "8"), "--export", str(exported)]) == 0

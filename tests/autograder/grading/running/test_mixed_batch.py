@@ -1,4 +1,4 @@
-"""A hundred and fifty submissions of one lesson, of every kind, graded in one run."""
+"""A class of one lesson with submissions of every kind, graded in one run."""
 
 import re
 
@@ -18,26 +18,21 @@ pytestmark = [
     pytest.mark.long,
     needs("bubblewrap"),
 ]
-COUNT = 150
 WORKERS = 3  # some wait for a limit, and keep no core busy; honest work must not be too slow
-BLANK = 3
-MISTAKES = 3  # of each exercise
+SOLVED = 3
+BLANK = 2
 POINTS = read(find([KERNELS])[0]).exercises
 TOTAL = sum(POINTS.values())
 # Tricks that harm the machine or the line to the grader, beside those that fool stock nbgrader.
 DANGEROUS = [
     "fork_bomb",
     "thread_bomb",
-    "eight_gibibytes",
-    "prints_a_gibibyte",
-    "a_two_gibibyte_file",
     "signals_ignored",
     "daemon",
     "kills_its_parent",
     "call_the_machine",
     "forged_reply",
     "lying_shape",
-    "a_billion_elements",
     "deep_message",
     "server_taken_over",
     "unprintable_messages",
@@ -68,7 +63,7 @@ class Class:
 
     def _hand_in(self):
         for name, item in registry.of_lesson("kernel_regression").items():
-            for known in [*registry.alternatives(item), *registry.mistakes(item)[:MISTAKES]]:
+            for known in [*registry.alternatives(item), registry.mistakes(item)[0]]:
                 kind = "right" if known.hint is None else "wrong"
                 self._answered(f"{kind}_{name}_{known.name}", kind, name, known)
         for one in CASES.values():
@@ -83,8 +78,8 @@ class Class:
             paper = solved_paper(f"blank_{number}", self.traps)
             paper.notebook = sample_class.blank(KERNELS)
             self._write(paper, "blank", None)
-        for number in range(COUNT - len(self.kind)):
-            self._write(solved_paper(f"right_{number:02}", self.traps), "right", None)
+        for number in range(SOLVED):
+            self._write(solved_paper(f"right_{number}", self.traps), "right", None)
 
     def _answered(self, student, kind, name, known):
         paper = solved_paper(student, self.traps)
@@ -126,7 +121,6 @@ def graded(tmp_path_factory):
 
 
 def test_every_student_has_a_score_and_a_reason_from_one_run(graded):
-    assert len(graded.kind) == COUNT
     assert set(graded.scores) == set(graded.kind)
     results = {student: graded.result(student) for student in graded.kind}
     for student, result in results.items():
@@ -134,7 +128,7 @@ def test_every_student_has_a_score_and_a_reason_from_one_run(graded):
         assert (result.score, result.max) == (graded.scores[student], TOTAL), student
         assert all(one.reason for one in result.exercises if one.score < one.max), student
         assert "the grader is to blame" not in str(result), student
-    assert re.search(rf"^{COUNT} graded in [\d.]+ s", graded.output, re.MULTILINE)
+    assert re.search(rf"^{len(results)} graded in [\d.]+ s", graded.output, re.MULTILINE)
 
 
 def test_right_answers_earn_everything_however_they_are_written(graded):
@@ -142,7 +136,7 @@ def test_right_answers_earn_everything_however_they_are_written(graded):
 
 
 def test_a_wrong_answer_costs_its_exercise_and_is_named(graded):
-    assert len(graded.of("wrong")) == MISTAKES * len(POINTS)
+    assert len(graded.of("wrong")) == len(POINTS)
     for student, score, known in graded.of("wrong"):
         least = TOTAL - POINTS[known.exercise]
         stages = dict(registry.find(known.exercise).stages)
@@ -173,7 +167,7 @@ def test_damage_costs_what_it_must_and_has_a_sentence(graded, name):
 
 
 def test_nobody_hostile_earns_anything_or_leaves_anything(graded):
-    assert len(graded.of("hostile")) > 25
+    assert len(graded.of("hostile")) > 20
     assert [student for student, score, _ in graded.of("hostile") if score != 0] == []
     assert graded.report["traces"] == []
     assert graded.report["peak_mib"] < 2000
