@@ -31,8 +31,10 @@ c.JupyterHub.spawner_class = "localprocess"  # a process of the user's own syste
 c.Spawner.pre_spawn_hook = prepare
 c.Spawner.cmd = [f"{ENVIRONMENT}/bin/jupyterhub-singleuser"]
 c.Spawner.default_url = "/lab"
-# nbgrader calls `alembic` by its name.
-c.Spawner.environment = {"PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin"}
+c.Spawner.environment = {
+    "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",  # nbgrader calls alembic by its name
+    "OMP_NUM_THREADS": "1",  # PyTorch's threads would keep shared cores busy by waiting
+}
 c.Spawner.http_timeout = c.Spawner.start_timeout = 600  # seconds; JupyterLab's first start is slow
 c.Authenticator.allow_all = True  # every account of this system; else name them in allowed_users
 c.Authenticator.admin_users = INSTRUCTORS
