@@ -45,8 +45,9 @@ def losses(folder, steps):
 
 
 def test_no_command_loads_the_compiler_before_it_trains():
-    """That takes longer than all else that it imports, and who asks for --help would wait."""
-    names = ", ".join(f"attention.{name}.__main__" for name in ("train", "translate", "write"))
+    """PyTorch takes seconds to load it, and whoever asks for --help would wait."""
+    commands = ("train", "translate", "write", "search")
+    names = ", ".join(f"attention.{name}.__main__" for name in commands)
     code = f"import sys, {names}; sys.exit('torch._dynamo' in sys.modules)"
     assert command(sys.executable, "-c", code).returncode == 0
 

@@ -46,7 +46,7 @@ DANGEROUS = [
 def hostile():
     """The attacks in the class; all are in that of test_attacks.py."""
     fooling = [name for name, known in stock.recorded().items() if known and known["points"]]
-    return [ATTACKS[name] for name in dict.fromkeys([*fooling[::4], *DANGEROUS]) if name in ATTACKS]
+    return [ATTACKS[name] for name in dict.fromkeys([*fooling[::3], *DANGEROUS]) if name in ATTACKS]
 
 
 class Class:
@@ -167,7 +167,7 @@ def test_damage_costs_what_it_must_and_has_a_sentence(graded, name):
 
 
 def test_nobody_hostile_earns_anything_or_leaves_anything(graded):
-    assert len(graded.of("hostile")) > 20
+    assert len(graded.of("hostile")) > 25
     assert [student for student, score, _ in graded.of("hostile") if score != 0] == []
     assert graded.report["traces"] == []
     assert graded.report["peak_mib"] < 2000
