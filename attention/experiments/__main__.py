@@ -25,6 +25,7 @@ from attention.provided.files import ROOT, write_aside
 
 Recorded = dict[str, list[dict[str, Any]]]  # of each experiment its points, with results
 TABLE = ROOT / "docs" / "evidence.md"
+HEAD = "| claim | changed; kept | would have refuted it | seeds | shown |"
 
 
 def read(path: Path) -> Recorded:
@@ -94,27 +95,23 @@ def table(found: Mapping[str, Any]) -> str:
     lines = [
         "# What the course claims about learning, and how it is shown",
         "",
-        "Each claim has its control: one factor is changed, the rest is kept. Written by "
-        "`python -m attention.experiments --table`.",
-        "The recorded results are in `data/evidence/`; they are run again by",
-        "`python -m attention.experiments LESSON`. The others are shown in the notebook itself,",
-        "under the heading that is named.",
-        "Trainings for answers to open questions stand under `answers`, with the number of their",
-        "lesson; figures for which nothing is trained are counted or measured by",
-        "`python -m benchmarks.answers`, in minutes.",
-        "",
-        "| lesson | claim | control | seeds | shown |",
-        "|---|---|---|---|---|",
+        "Each claim stands word for word in its lesson and has its control: one factor is changed, the",
+        "rest is kept. The third column says what would have refuted it, and what came of trying.",
+        "Written by `python -m attention.experiments --table`. The recorded results are in",
+        "`data/evidence/`; `python -m attention.experiments LESSON` runs them again. The others are",
+        "shown in the notebook itself, under the heading that is named. Trainings for answers to open",
+        "questions stand under `answers`, with the number of their lesson; figures for which nothing",
+        "is trained are counted or measured by `python -m benchmarks.answers`, in minutes.",
     ]
     for lesson, module in found.items():
         recorded = getattr(module, "EXPERIMENTS", {})
+        shown = {f"recorded: {name}": one for name, one in recorded.items()}
+        rows = [*shown.items(), *((one.where, one) for one in getattr(module, "CLAIMS", []))]
+        if rows:
+            lines += ["", f"## {lesson}", "", HEAD, "|---|---|---|---|---|"]
         lines += [
-            f"| {lesson} | {one.claim} | {one.control} | {one.seeds} | recorded: {name} |"
-            for name, one in recorded.items()
-        ]
-        lines += [
-            f"| {lesson} | {one.claim} | {one.control} | {one.seeds} | {one.where} |"
-            for one in getattr(module, "CLAIMS", [])
+            f"| {one.claim} | {one.control} | {one.refuter} | {one.seeds} | {where} |"
+            for where, one in rows
         ]
     return "\n".join(lines) + "\n"
 

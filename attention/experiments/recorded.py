@@ -15,8 +15,10 @@ FOLDER = ROOT / "data" / "evidence"
 class Experiment:
     """A claim with its control, and what is to be run for it.
 
-    claim    what the lesson says, in a sentence
+    claim    what the lesson says, word for word; " … " stands for what is left out between
     control  which factor is changed, and what is kept
+    refuter  what would have refuted it, and what came of trying: the other direction, a theorem
+             that makes it empty, a factor that changed with it, longer training, chance
     points   settings, each a dict of keyword arguments of ``run``; the seed is one of them, unless
              nothing is drawn
     run      (**point) -> dict of numbers, strings and lists of them; what it asks for besides are
@@ -30,6 +32,7 @@ class Experiment:
     points: list[dict[str, Any]]
     run: Callable[..., dict[str, Any]]
     again: dict[str, Any] | None
+    refuter: str = ""
 
     @property
     def seeds(self) -> str:
@@ -46,6 +49,7 @@ class Claim:
     control: str
     seeds: str
     where: str
+    refuter: str = ""
 
 
 def seeded(seeds: Iterable[int], **setting: Any) -> list[dict[str, Any]]:

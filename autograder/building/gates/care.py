@@ -23,7 +23,7 @@ def gate(
 
     points  what the exercise is worth
     """
-    text = _words("\n".join(cell.source for cell in released.cells))
+    text = words("\n".join(cell.source for cell in released.cells))
     yield from too_few(item)
     yield from careless_answers(item, seeds)
     yield from unsupported(item, text)
@@ -64,7 +64,7 @@ def stages(item: registry.Check, points: int, text: str) -> Iterator[str]:
     if worth != points:
         yield f"{item.name} is worth {points} points, its stages {worth:g}"
     for name, part in item.stages:
-        if (named := f"{_words(name)} ({part:g})") not in text:
+        if (named := f"{words(name)} ({part:g})") not in text:
             yield f"{item.name} has a stage that the lesson does not name: {named}"
 
 
@@ -121,10 +121,10 @@ def unsupported(item: registry.Check, text: str) -> Iterator[str]:
     if not item.rests_on:
         yield f"{item.name}: its check does not say on which phrases of the text its core rests"
     for phrase in item.rests_on:
-        if _words(phrase) not in text:
+        if words(phrase) not in text:
             yield f"{item.name}: its check rests on {phrase!r}, which the lesson does not say"
 
 
-def _words(text: str) -> str:
+def words(text: str) -> str:
     """A text without comment signs, stars, backticks and line ends: phrases go across them."""
     return " ".join(re.sub(r"[#*`]", " ", text).split())

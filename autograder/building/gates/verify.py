@@ -24,7 +24,7 @@ from nbformat import NotebookNode
 
 from autograder import ROOT, CourseError, cell_metadata, lessons
 from autograder.building.build import build
-from autograder.building.gates import care, mutants
+from autograder.building.gates import care, evidence, mutants
 from autograder.building.gates.affected import affected_names
 from autograder.building.gates.hint_quotes import unsaid
 from autograder.building.gates.leaks import leaks
@@ -143,6 +143,8 @@ class _Gates:
             shown = leaks(lesson, released)
             verdict.leaks = len(shown)
             verdict.failures += shown
+            said = "\n".join(cell.source for cell in lesson.cells)
+            verdict.failures += evidence.unsaid(lesson.name, said, root)
         items = [self.checks[name] for name in lesson.exercises]
         verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0], with_mutants)
         verdict.alive = sum("accepts a mutant" in failure for failure in failures)
