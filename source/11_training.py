@@ -593,23 +593,6 @@ for count in (1, 3, 5):
 # still twice as high.
 
 # %% [markdown]
-# ## Leaderboard ★
-# This earns no points. With at most 6 600 sentences (steps × sentences in a batch) and 200 000
-# parameters, which settings translate most numbers without any error? Give your entry a name, not
-# your own; "" takes no part. Your class's leaderboard trains on three seeds, and tests on numbers
-# that nobody has seen.
-
-# %%
-leaderboard = {
-    "name": "",
-    "d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "pre_norm": True, "dropout": 0.0,
-    "steps": 120, "sentences": 55,
-    "schedule": "noam", "rate": 0.0073, "warmup": 40,  # or "rise", "constant"; the highest rate
-    "smoothing": 0.1, "max_norm": 1.0, "weight_decay": 0.0,
-    "averaged": 1,  # the mean of so many last weights, 5 steps apart
-}  # fmt: skip
-
-# %% [markdown]
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, sections 5 and 6.
 #   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)

@@ -523,26 +523,6 @@ experiments.two_processes()
 # </details>
 
 # %% [markdown]
-# ## Leaderboard ★
-# Nothing here earns points. A training of the numbers translator may take 200 GFLOPs and 8 000 kB
-# (the docstring of `experiments.cost` says how they are counted). Which settings translate most
-# numbers without any error? Give your entry a name, not your own; "" takes no part. Your class's
-# leaderboard trains the settings on three seeds, and measures on numbers that nobody has seen.
-
-# %%
-leaderboard = {
-    "name": "",
-    "d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2,
-    "steps": 80, "sentences": 14, "accumulation": 4,  # 4 times 14 sentences in each of 80 steps
-    "precision": "float32",  # or "bfloat16": of the products, by autocast
-    "checkpointing": False,  # True: each layer keeps its input alone, and is computed again
-    "schedule": "noam", "rate": 0.0073, "warmup": 40,  # or "rise", "constant"; the highest rate
-}  # fmt: skip
-
-# %% demo=true
-gigaflops, kilobytes = experiments.cost(leaderboard, training_flops, training_memory)
-
-# %% [markdown]
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, sections 5 and 6.
 #   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)

@@ -11,7 +11,7 @@
 #   explain why the search needs a **length penalty**,
 # - keep **keys and values**, so that late tokens cost almost as little as early ones.
 #
-# **Time** 110 minutes, ★ 15 more · **Points** 19 · **GPU** not needed · **You need** lessons 05,
+# **Time** 110 minutes, ★ 10 more · **Points** 19 · **GPU** not needed · **You need** lessons 05,
 # 06, 07 and 10
 
 # %%
@@ -662,28 +662,6 @@ maps, queries, keys = experiments.where_it_looks(sharp, corpus, beam_search)
 # %% demo=true
 names = {f"layer {number}": maps[number] for number in (0, 1)}
 explorer([Sentence("382", names, dict.fromkeys(names, (queries, keys)))])
-
-# %% [markdown]
-# ## Leaderboard ★
-# Nothing here earns points. Three translators were trained for 80 steps. Which way of writing gets
-# most numbers right, with at most 400 tokens for each? A beam counts beam × max_length tokens,
-# sampling samples × max_length, greedy writing max_length. Of several samples, the one with the
-# largest length-normalised log-probability counts, if possible one that ends with EOS. Give your
-# entry a name, not your own; "" takes no part. In your class's leaderboard the translators write
-# numbers of four to six digits that nobody has seen.
-
-# %%
-leaderboard = {
-    "name": "",
-    "how": "beam",  # or "greedy" or "sample"
-    "max_length": 80,  # tokens, EOS included
-    "beam": 5,
-    "alpha": 1.0,  # of the length penalty, for beams and samples
-    "samples": 5,
-    "temperature": 1.0,  # of the samples
-    "top_k": 24,  # 24 keeps all tokens
-    "top_p": 1.0,  # 1 keeps all tokens
-}
 
 # %% [markdown]
 # ## References

@@ -492,33 +492,6 @@ compare(prediction, attended, "right without the most attended patch, median of 
 # agrees with the drop better than attention does.
 #
 # So this map shows where [CLS] looks in one layer, not what the answer rests on.
-#
-# ## Leaderboard ★
-# Nothing here earns points. With at most 14 000 images to learn from (steps × images in a batch,
-# the same one as often as you like) and 70 000 parameters, which settings read most digits right?
-# Give your entry a name, not your own, and change what you like; "" takes no part. If your class
-# has a leaderboard, the settings are trained there with three seeds. For each of them, 400 of the 1
-# 438 training images are held out, and nobody knows which. The first settings are those of this
-# lesson.
-
-# %%
-leaderboard = {
-    "name": "",
-    "patch_size": 2,  # 2, 4 or 8
-    "d_model": 64,
-    "n_heads": 4,
-    "d_ff": 128,
-    "n_layers": 2,
-    "dropout": 0.1,
-    "pooling": "cls",  # or "mean", of all patches
-    "steps": 218,
-    "images": 64,  # in a batch, 16 or more
-    "rate": 0.002,  # the highest
-    "rise": 0.1,  # share of the steps in which the rate rises; then it falls to 0
-    "weight_decay": 0.01,
-    "smoothing": 0.0,
-    "shift": 0,  # pixels, at most, by which an image is moved at random; 0, 1 or 2
-}
 
 # %% [markdown]
 # ## References

@@ -29,7 +29,6 @@ ELSEWHERE = {
     "new-lesson": "tests/autograder/building/own/test_own_lesson.py",
     "build": "tests/autograder/building/own/test_own_lesson.py",
     "verify": "tests/autograder/building/gates/test_verify.py",
-    "leaderboard": "tests/autograder/leaderboard/test_leaderboard.py",
 }
 CANVAS = (
     f"Student,ID,SIS User ID,SIS Login ID,Section,{SLUG} (77)\r\n"

@@ -4,6 +4,6 @@ A lesson's module holds its tasks and trainings, EXPERIMENTS that are recorded, 
 ANSWERS_TO_QUESTIONS, and CLAIMS that the notebook itself shows. It imports earlier lessons' modules
 only: pieces of its own lesson come in as arguments, in a notebook the learner's.
 
-numbers_training.py is of no lesson: it holds the pieces of a training that lessons 11 to 14 and the
-leaderboard share.
+numbers_training.py is of no lesson: it holds the pieces of a training that lessons 11 to 14
+share.
 """

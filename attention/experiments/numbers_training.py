@@ -1,4 +1,4 @@
-"""A training of the numbers translator in pieces, for lessons 11 to 14 and the leaderboard.
+"""A training of the numbers translator in pieces, for lessons 11 to 14.
 
 The schedule, an untrained model, its loss, one update, batches of equal length, and what is
 measured on held-out numbers.

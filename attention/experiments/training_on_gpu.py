@@ -471,50 +471,6 @@ def two_processes() -> None:
     print("\n".join(sorted(done.stdout.split("\n"))).strip() or done.stderr[-500:])
 
 
-COUNTED: dict[str, Any] = {  # of the leaderboard's settings, as the lesson has them
-    "d_model": 64,
-    "n_heads": 4,
-    "d_ff": 128,
-    "n_layers": 2,
-    "steps": 80,
-    "sentences": 14,
-    "accumulation": 4,
-    "precision": "float32",
-    "checkpointing": False,
-}
-
-
-def cost(
-    settings: Mapping[str, Any], flops: Callable[..., int], memory: Callable[..., dict[str, int]]
-) -> tuple[int, int]:
-    """Print and return the GFLOPs and the kB of a training, as the leaderboard counts them.
-
-    settings       those that are left out are COUNTED's
-    flops, memory  `training_flops`, `training_memory`
-
-    A sentence counts as 10 words and 60 letters. Memory is that of one stack of fused encoder
-    layers for the words and one for the letters; the cross-attention is left out. Under autocast a
-    layer keeps three quarters of the bytes. With checkpointing four products take the place of
-    three, and the insides of one layer at a time are in memory.
-    """
-    settings = COUNTED | dict(settings)
-    again, bits = settings["checkpointing"], settings["precision"]
-    sizes = {name: settings[name] for name in ("d_model", "d_ff", "n_layers")}
-    letters, at_once = len(numbers().target_vocabulary), settings["sentences"]
-    each = flops(10, 60, **sizes, vocab_size=letters) * (4 if again else 3) / 3
-    heads = settings["n_heads"]
-    stacks = [memory(at_once, T, **sizes, n_heads=heads, fused=True) for T in (10, 60)]
-    activations = [stack.pop("activations") for stack in stacks]
-    if again:
-        inputs = 4 * at_once * (10 + 60) * sizes["d_model"] * sizes["n_layers"]
-        activations = [inputs, activations[1] // sizes["n_layers"]]
-    kept_ = sum(activations) * (0.75 if bits == "bfloat16" else 1)
-    kilobytes = math.ceil((sum(sum(stack.values()) for stack in stacks) + kept_) / 1000)
-    total = math.ceil(settings["steps"] * settings["accumulation"] * at_once * each / 1e9)
-    print(f"{total} of 200 GFLOPs, {kilobytes} of 8000 kB")
-    return total, kilobytes
-
-
 SEEDS = 0, 1, 2
 FLOAT16 = {"way": "float16 gradients", "dynamic": False}
 SCALES = [{**FLOAT16, "log2_scale": scale} for scale in (-16, 0, 8, 24)]

@@ -36,7 +36,6 @@ COMMANDS = {  # what each says of itself in the list of all
     "report": "a page of what a class earned, and why points were lost",
     "explain": "say why a student lost points in an exercise, with the call that failed",
     "mistake": "print a student's wrong answer as a new stored mistake",
-    "leaderboard": "rank the settings that students chose, under a budget",
     "demo": "release, hand in for a small class, grade it and show the results",
     "data": "fetch a corpus of real sentences",
 }

@@ -4,7 +4,7 @@ who do not see them."""
 import html
 from collections.abc import Iterable, Sequence
 
-INK, GRID, BLUE, ORANGE = "#1b1f24", "#d0d7de", "#0072b2", "#b35900"
+INK, BLUE, ORANGE = "#1b1f24", "#0072b2", "#b35900"
 # Light to dark, so that the order survives grey print: no points, some, all.
 LEAST, MOST = (243, 224, 194), (0, 68, 120)
 ROW = 26  # height of a bar with its label
@@ -81,32 +81,6 @@ def bars(rows: Iterable[tuple[str, float, str]], alt: str, unit: str = "") -> st
             parts.append(_text(left, y + ROW + 10, _cut(small, 105), "start", 12))
     said = "; ".join(f"{label}: {value:g}{unit}" for label, value, _ in rows)
     return _drawing(width, 12 + line * len(rows), f"{alt} {said}.", parts)
-
-
-def ranges(rows: Iterable[tuple[str, Sequence[float]]], alt: str, unit: str = "%") -> str:
-    """For each pair (label, shares from 0 to 1) a dot for each share, and a line between them.
-
-    The axis begins above 0 where all shares are high: dots, unlike bars, can be read so.
-    """
-    rows = list(rows)
-    least = min(share for _, all_ in rows for share in all_)
-    low = max(start for start in (0.0, 0.5, 0.8, 0.9) if start <= max(0.0, least))
-    left, long, bottom = 250, 620, 10 + ROW * len(rows)
-    parts = []
-    for tick in range(6):
-        x, value = left + long * tick / 5, 100 * (low + (1 - low) * tick / 5)
-        parts.append(f"<path d='M{x:.0f} 4V{bottom}' stroke='{GRID}'/>")
-        parts.append(_text(x, bottom + 18, f"{value:.0f} {unit}".strip(), "middle"))
-    for place, (label, shares) in enumerate(rows):
-        y, places = 16 + place * ROW, [left + long * (share - low) / (1 - low) for share in shares]
-        parts.append(_text(left - 12, y + 5, _cut(label, 32), "end"))
-        line = f"M{min(places):.1f} {y}H{max(places):.1f}"
-        parts.append(f"<path d='{line}' stroke='{BLUE}' stroke-width='2'/>")
-        parts += [f"<circle cx='{x:.1f}' cy='{y}' r='5' fill='{BLUE}'/>" for x in places]
-    said = "; ".join(
-        f"{name}: {100 * min(all_):.1f}{unit} to {100 * max(all_):.1f}{unit}" for name, all_ in rows
-    )
-    return _drawing(940, bottom + 28, f"{alt} {said}.", parts)
 
 
 def _drawing(width: float, height: float, alt: str, parts: Iterable[str]) -> str:

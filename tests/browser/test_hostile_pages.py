@@ -4,7 +4,6 @@ import base64
 import contextlib
 import hashlib
 import itertools
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import nbformat
@@ -17,8 +16,6 @@ from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback import content_policy
-from autograder.grading.notebook.submission import Cell
-from autograder.leaderboard import board, entries, numbers, rendering
 from tests import needs
 from tests.autograder.payloads import BROWSER_PREFIXES, LEAK, PAYLOADS, RUNS
 from tests.autograder.small_class import SLUG, grade, make_course
@@ -34,7 +31,6 @@ NAMES = {
     "email": f'"><svg onload={RUNS}></svg>',
 }
 FILES = [f"feedback/{STUDENT}/{SLUG}/{SLUG}.html", "report/class.html", "report/anonymous.html"]
-FILES += ["leaderboard/11_training.html"]
 WRITTEN_BY_HAND = "[!`$\\"  # how what a browser does not read begins: Markdown, formulas
 HARMLESS = {"ran": 0, "leaks": [], "live": [], "refused": []}
 OWN = ("toggle_name(true);", "toggle_name(false);", "createStudentModal();", "toggleAllNames()")
@@ -96,22 +92,7 @@ def graded(tmp_path_factory):
     grade(course, check=False)  # eve is in no roster, which is told
     for command in (["feedback"], ["report"], ["report", "--anonymous"]):
         assert cli.main([*command, "--course", str(course)]) == 0
-    write_board(course / "class" / "leaderboard")
     return course
-
-
-def write_board(folder):
-    """A board with an entry for each payload, as far as a name is taken from it."""
-    rows, refused = [board.Row(board.LIBRARY, numbers.USUAL, 1, [0.1, 0.2])], []
-    for payload in PAYLOADS:
-        cell = Cell("code", f"leaderboard = {{'name': {payload!r}}}")
-        name = entries.find([cell], numbers.KINDS, numbers.USUAL).name
-        rows.append(board.Row(name, numbers.USUAL, 1, [0.1, 0.2]))
-        refused.append((payload, payload))
-    made = SimpleNamespace(
-        lesson="11_training", folder=folder, task=numbers, rows=rows, refused=refused
-    )
-    rendering.write(made)
 
 
 def watch(page):
