@@ -95,13 +95,14 @@ def table(found: Mapping[str, Any]) -> str:
     lines = [
         "# What the course claims about learning, and how it is shown",
         "",
-        "Each claim stands word for word in its lesson and has its control: one factor is changed, the",
-        "rest is kept. The third column says what would have refuted it, and what came of trying.",
-        "Written by `python -m attention.experiments --table`. The recorded results are in",
-        "`data/evidence/`; `python -m attention.experiments LESSON` runs them again. The others are",
-        "shown in the notebook itself, under the heading that is named. Trainings for answers to open",
-        "questions stand under `answers`, with the number of their lesson; figures for which nothing",
-        "is trained are counted or measured by `python -m benchmarks.answers`, in minutes.",
+        "Each claim stands word for word in its lesson and has its control: one factor is",
+        "changed, the rest is kept. The third column says what would have refuted it, and what",
+        "came of trying. Written by `python -m attention.experiments --table`. The recorded",
+        "results are in `data/evidence/`; `python -m attention.experiments LESSON` runs them",
+        "again. The others are shown in the notebook itself, under the heading that is named.",
+        "Trainings for answers to open questions stand under `answers`, with the number of their",
+        "lesson; figures for which nothing is trained are counted or measured by `python -m",
+        "benchmarks.answers`, in minutes.",
     ]
     for lesson, module in found.items():
         recorded = getattr(module, "EXPERIMENTS", {})
