@@ -142,6 +142,7 @@ def _hold_students_html(c: Config) -> None:
     c.HTMLExporter.extra_template_paths = [str(TEMPLATE.parent)]
     c.HTMLExporter.filters = {
         "markdown2html": f"{GRADING}.notebook.student_text.markdown_to_html",
+        "highlight_code": f"{GRADING}.notebook.student_text.code_to_html",
         "held": f"{FEEDBACK}.content_policy.held",
     }
     c.HTMLExporter.preprocessors = [f"{FEEDBACK}.content_policy.EscapeNames"]

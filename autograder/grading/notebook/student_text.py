@@ -1,6 +1,6 @@
-"""A student's prose, shown as the text that it is: no page of ours is a place for its HTML.
+"""What a student wrote, made HTML: prose as the text that it is, code in colours if it is short.
 
-It is held back twice. As Markdown it is an indented block of code, for every program that opens the
+No page of ours is a place for the HTML of prose. It is held back twice. As Markdown it is an indented block of code, for every program that opens the
 graded notebook. And where nbgrader makes HTML, of the feedback or in the formgrader, it is escaped
 without being read as Markdown, so that nothing depends on how Markdown tells lines apart.
 """
@@ -17,6 +17,9 @@ from autograder.grading.notebook.result import clean
 
 TEXT = "text"  # in cell.metadata.autograder: this prose is a student's
 INDENT = " " * 4
+# What is shown in colours. A highlighter's patterns may take the square of a line's or a cell's
+# length; the course's own cells have up to 5000 characters, its notebooks 20,000, a line 100.
+COLOURED_LINE, COLOURED_CELL, COLOURED_PAGE = 500, 10_000, 100_000
 
 
 def prose_cell(source: str) -> dict[str, Any]:
@@ -42,11 +45,34 @@ def markdown_to_html(context: Context, source: str) -> str:
     return _exporter().markdown2html(context, source)
 
 
+@pass_context
+def code_to_html(context: Context, source: str, metadata: Any = None) -> str:
+    """Code as HTML, in the colours of Python; without, where it is longer than code is.
+
+    metadata  the cell's, where a magic may name another language: nothing here asks for one
+    """
+    resources = context.get("resources", {})
+    before = resources.get("coloured", 0)
+    longest = max(map(len, source.split("\n")))
+    long = longest > COLOURED_LINE or len(source) > COLOURED_CELL
+    if long or before + len(source) > COLOURED_PAGE:
+        return f'<div class="highlight hl-ipython3"><pre>{escape(source)}</pre></div>\n'
+    resources["coloured"] = before + len(source)
+    return _highlighter()(source)
+
+
 @cache
 def _exporter() -> Any:
     from nbconvert.exporters import HTMLExporter  # slow to import
 
     return HTMLExporter()
+
+
+@cache
+def _highlighter() -> Any:
+    from nbconvert.filters import Highlight2HTML  # slow to import
+
+    return Highlight2HTML(pygments_lexer="ipython3")
 
 
 def _as_code(source: str) -> str:

@@ -1,5 +1,7 @@
 """A student's prose is shown as text, whatever it begins with and whoever makes HTML of it."""
 
+import time
+
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
@@ -17,22 +19,46 @@ from autograder.grading.notebook.submission import parse
 from tests.autograder.payloads import PAYLOADS, PREFIXES
 
 SLUG = "00_getting_started"
+RESOURCES = {"index": 0, "total": 1}
 
 
 @pytest.fixture
-def page(tmp_path):
-    """Makes HTML of a notebook as the course's nbgrader does; gives what is in the cells."""
+def exporter(tmp_path):
+    """Makes HTML of a notebook as the course's nbgrader does."""
     config = configure(Config(), tmp_path)
     names = {"template_name": "formgrade", "extra_template_basedirs": [handlers.template_path]}
-    exporter = HTMLExporter(config=config, **names)
+    return HTMLExporter(config=config, **names)
+
+
+@pytest.fixture
+def page(exporter):
+    """Gives what is in the Markdown cells of a page."""
 
     def make(cells):
         cells = [nbformat.v4.new_markdown_cell(**cell) for cell in cells]
         notebook = nbformat.v4.new_notebook(cells=cells)
-        html, _ = exporter.from_notebook_node(notebook, {"index": 0, "total": 1})
+        html, _ = exporter.from_notebook_node(notebook, RESOURCES)
         return BeautifulSoup(html, "html.parser").select(".text_cell_render")
 
     return make
+
+
+def test_code_is_in_colours_unless_it_is_longer_than_code_is(exporter):
+    def shown(*sources):
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        started = time.process_time()
+        html, _ = exporter.from_notebook_node(nbformat.v4.new_notebook(cells=cells), RESOURCES)
+        found = BeautifulSoup(html, "html.parser").select(".highlight")
+        assert time.process_time() - started < 20  # each of these took minutes
+        assert [one.get_text().strip() for one in found] == [one.strip() for one in sources]
+        return [bool(one.select("span[class]")) for one in found]
+
+    hard = 'x = "%' + "0" * 40_000 + '"'
+    assert shown("x = 1", hard, "%%html\n<b>1</b>", hard) == [True, False, True, False]
+    for line in ('"%' + "0" * 490 + '"\n', "@" + "a." * 240 + "\n", " " * 499 + "\n", "a = (1)\n"):
+        cell = "x\n" + line * (9_000 // len(line))
+        assert sum(shown(*[cell] * 200)) == 100_000 // len(cell)
+    assert shown("x\n" + "\n" * 50_000 + "y = 1", "<i>" * 200) == [False, False]
 
 
 def tags(html):
