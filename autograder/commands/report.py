@@ -10,15 +10,14 @@ from autograder.commands import add_shared
 from autograder.grading.classroom import database, gradebook, results_table
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.unexpected_names import absent
-from autograder.reporting import page
-from autograder.reporting.answer_analysis import insights
+from autograder.reporting import page, unexplained
 
 DESCRIPTION = (
     "Read what `autograder grade` or `nbgrader autograde` left in class/autograded/ and write "
     "class.html and scores.csv: distribution, points by exercise, what went wrong how often, what "
-    "no stored mistake explains, answers that are strangely alike, time to grade, who needs help, "
-    "and the reason for every lost point. The scores are those that count: what was changed by "
-    "hand in nbgrader's gradebook is marked. The page calls students by their ids."
+    "no stored mistake explains, time to grade, who needs help, and the reason for every lost "
+    "point. The scores are those that count: what was changed by hand in nbgrader's gradebook is "
+    "marked. The page calls students by their ids."
 )
 
 
@@ -40,15 +39,14 @@ def run(options: argparse.Namespace) -> int:
         return 1
     folder = Path(options.to) if options.to else course.root / "class" / "report"
     folder.mkdir(parents=True, exist_ok=True)
-    found = insights(course, results)
+    found = unexplained.of_course(course, results)
     if options.anonymous:
         written = "anonymous.html"
         page.write_html(results, folder / written, found, anonymous=True)
     else:
         written = "class.html and scores.csv"
-        for lesson, insight in found.items():
-            insight.absent = [one for one in _absent(course, lesson) if asked(one)]
-        page.write_html(results, folder / "class.html", found)
+        missing = {lesson: [*filter(asked, _absent(course, lesson))] for lesson in found}
+        page.write_html(results, folder / "class.html", found, missing)
         results_table.write_csv(results, folder / "scores.csv")
     count = len({result["student"] for result in results})
     print(f"{count} students, {len(results)} submissions: {folder}/{written}")

@@ -12,7 +12,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from autograder import CourseError, cell_metadata, lessons
 from autograder.grading.classroom.sample_class import DEFINITION, defines, used
 from autograder.grading.notebook.result import clean
-from autograder.reporting.fragments import bound, drop_docstrings
+from autograder.reporting.student_answers import drop_docstrings
 
 IMPORTS = ast.Import | ast.ImportFrom
 NOTE = """\
@@ -137,7 +137,7 @@ class _Renamed(ast.NodeTransformer):
         outer, self._names = self._names, dict(self._names)
         for part in ast.walk(node):
             if part is not node:
-                self._names.pop(bound(part), None)
+                self._names.pop(_bound(part), None)
         self.generic_visit(node)
         self._names = outer
         return node
@@ -146,3 +146,12 @@ class _Renamed(ast.NodeTransformer):
 def printable(text: str) -> str:
     """``text`` without what a terminal would obey or hide, such as marks of direction."""
     return "".join(one if one.isprintable() or one == "\n" else "?" for one in clean(text))
+
+
+def _bound(node: ast.AST) -> str:
+    """The name that this part of a text gives to a thing of its own, or ''."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return node.name
+    return node.arg if isinstance(node, ast.arg) else ""

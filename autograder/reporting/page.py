@@ -18,7 +18,6 @@ from autograder.grading.classroom.results_table import (
     points,
 )
 from autograder.reporting import charts, layout
-from autograder.reporting.answer_analysis import Insight
 from autograder.reporting.student_answers import unnamed
 from autograder.reporting.unexplained import Cluster
 
@@ -28,20 +27,22 @@ FAULTS, HINTS, CLUSTERS, SLOWEST = 20, 12, 12, 5  # the most that are drawn or s
 def write_html(
     results: Iterable[Row],
     path: Path,
-    insights: Mapping[str, Insight] | None = None,
+    unexplained: Mapping[str, Sequence[Cluster]] | None = None,
+    absent: Mapping[str, Sequence[str]] | None = None,
     anonymous: bool = False,
 ) -> None:
-    """Write the page of ``results`` (see ``results_table``); ``insights`` by lesson.
+    """Write the page of ``results`` (see ``results_table``).
 
+    ``unexplained`` and ``absent``, who of the roster handed in nothing, are by lesson.
     An ``anonymous`` page names nobody and leaves out what is about single students.
     """
-    shown = []
+    shown, unexplained, absent = [], unexplained or {}, absent or {}
     for lesson, graded in lessons(results).items():
         rows, others = item_analysis.of_one_version(
             [*map(_unnamed, graded)] if anonymous else graded
         )
-        insight = (insights or {}).get(lesson, Insight())
-        shown.append({"name": lesson, "others": others, "insight": insight, **_of_rows(rows)})
+        told = {"unexplained": unexplained.get(lesson), "absent": absent.get(lesson)}
+        shown.append({"name": lesson, "others": others, **told, **_of_rows(rows)})
     content = layout.page(
         "class.html.j2",
         "Class report",

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from autograder import lessons
 from autograder.checking.toolbox import registry
+from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.item_analysis import NUMBER, Row, said
-from autograder.reporting.student_answers import Texts, example, unnamed
+from autograder.grading.classroom.results_table import lessons as by_lesson
+from autograder.reporting.student_answers import Texts, example, texts, unnamed
+from autograder.term import groups
 
 # What is no answer cannot be stored as a wrong one.
 NO_ANSWER = (
@@ -36,6 +39,16 @@ class Cluster(NamedTuple):
     example: str
 
 
+def of_course(course: Course, results: Iterable[dict[str, Any]]) -> dict[str, list[Cluster]]:
+    """The clusters of each lesson of ``results`` (see ``results_table``)."""
+    found, copies = {}, groups.copies(course.choices)
+    for lesson, all_rows in by_lesson(results).items():
+        # A group's work is one work.
+        rows = [row for row in all_rows if (lesson, row["student"]) not in copies]
+        found[lesson] = clusters(rows, texts(course, rows), hints(lesson))
+    return found
+
+
 def hints(slug: str) -> Mapping[str, frozenset[str]] | None:
     """The hints of the stored mistakes of a lesson by exercise, without spaces; None if it has no
     checks here."""
@@ -60,7 +73,7 @@ def clusters(
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
         for part in row["exercises"]:
-            told = is_wrong_answer(row, part) and _unnamed(part["name"], part["reason"], known)
+            told = _is_wrong_answer(row, part) and _unnamed(part["name"], part["reason"], known)
             if told:
                 same = found.setdefault((part["name"], without_numbers(told)), {})
                 same[row["student"]] = told
@@ -76,7 +89,7 @@ def _cluster(exercise: str, told: Mapping[str, str], texts: Texts) -> Cluster:
     return Cluster(exercise, students, unnamed(told[shown], shown)[:TOLD_CHARS], shown, text)
 
 
-def is_wrong_answer(row: Row, part: Row) -> bool:
+def _is_wrong_answer(row: Row, part: Row) -> bool:
     """Whether an exercise was lost by what was answered, not for want of an answer."""
     what = said(part["reason"]).what.removeprefix(f"{part['name']}: ")
     lost = part["score"] < part["max"] and not part.get("is_careless")  # that one is right
