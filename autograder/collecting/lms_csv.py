@@ -1,13 +1,12 @@
 """A CSV file as an LMS or a spreadsheet writes it: read, and filled in without any other change."""
 
-import contextlib
 import re
 from pathlib import Path
 
 from autograder import CourseError
 
 DELIMITERS = ",;\t"
-MARKS = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+MARK = b"\xef\xbb\xbf"  # of UTF-8, which spreadsheets write first
 LINE_END = re.compile(r"\r\n|\n|\r|\Z")
 
 
@@ -32,13 +31,11 @@ class Table:
             )
 
     def _decoded(self, content: bytes) -> str:
-        marked = [one for one in MARKS.items() if content.startswith(one[1])]
-        first, self._mark = marked[0] if marked else ("utf-8", b"")
-        # The other is what a spreadsheet on an older Windows writes.
-        for self._encoding in (first, "cp1252"):
-            with contextlib.suppress(UnicodeDecodeError):
-                return content[len(self._mark) :].decode(self._encoding)
-        raise CourseError(f"{self.path}: its text is not UTF-8: save it as CSV UTF-8")
+        self._mark = MARK if content.startswith(MARK) else b""
+        try:
+            return content.removeprefix(MARK).decode()
+        except UnicodeDecodeError:
+            raise CourseError(f"{self.path}: its text is not UTF-8: save it as CSV UTF-8") from None
 
     def cell(self, row: int, column: int | None) -> str:
         """A cell's text without outer blanks; '' where there is none, or no ``column``."""
@@ -57,7 +54,7 @@ class Table:
         """The file as it is now."""
         lines = zip(self._raw, self._ends, strict=True)
         text = "".join(self.delimiter.join(cells) + end for cells, end in lines)
-        return self._mark + text.encode(self._encoding)
+        return self._mark + text.encode()
 
 
 def _content(path: Path) -> bytes:

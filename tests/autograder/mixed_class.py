@@ -163,7 +163,7 @@ def cells_without_metadata(paper):
         one.metadata = {}
 
 
-@case()
+@case(EVERYTHING, "save it anew with JupyterLab")
 def old_format(paper):
     paper.raw = json.dumps(nbformat.convert(paper.notebook, 3)).encode()
 

@@ -136,9 +136,11 @@ def _missing(path: Path) -> str:
 def _cells(notebook: Any) -> list[Cell]:
     if not isinstance(notebook, dict) or "nbformat" not in notebook:
         raise Unreadable("the file is JSON, but not a notebook")
-    version = notebook["nbformat"]
-    if version != 4:
-        notebook = _upgraded(notebook, version)
+    if notebook["nbformat"] != 4:
+        raise Unreadable(
+            f"the notebook is of format {str(notebook['nbformat'])[:20]}: "
+            "save it anew with JupyterLab, in format 4"
+        )
     _refuse_other_language(notebook)
     cells = notebook.get("cells")
     if not isinstance(cells, list):
@@ -149,17 +151,6 @@ def _cells(notebook: Any) -> list[Cell]:
     if sum(len(cell.source) for cell in found) > MAX_CHARS:
         raise Unreadable(f"the notebook's cells hold more than {MAX_CHARS:,} characters")
     return found
-
-
-def _upgraded(notebook: Any, version: Any) -> Any:
-    if version not in (1, 2, 3):
-        raise Unreadable(f"the notebook is of format {str(version)[:20]}, which is unknown here")
-    import nbformat  # slow to import, and hardly ever needed
-
-    try:
-        return nbformat.convert(nbformat.from_dict(notebook), 4)
-    except Exception:  # old formats are converted by old code, which trips in its own ways
-        raise Unreadable(f"the notebook is of the old format {version} and damaged") from None
 
 
 def _refuse_other_language(notebook: dict[str, Any]) -> None:

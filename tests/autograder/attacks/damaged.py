@@ -130,7 +130,7 @@ def wrong_types_everywhere(paper):
 
 @attack
 def unknown_formats(paper):
-    """A notebook of format 99, and of the old format 3 with hostile worksheets."""
+    """A notebook of the old format 3, with hostile worksheets."""
     content = json.loads(nbformat.writes(paper.notebook))
     worksheets = [{"cells": [{"cell_type": "code", "input": 7, "outputs": [{"output_type": "x"}]}]}]
     paper.raw = json.dumps(
