@@ -1,7 +1,7 @@
 """What the name of a file that came back says: whose it is, which lesson, which attempt."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autograder import CourseError, lessons
@@ -84,8 +84,8 @@ def read(
     if named and (match := named.search("/".join(parts))):
         groups = {name: text for name, text in match.groupdict().items() if text}
         joined = " ".join(groups[name] for name in (FIRST, LAST) if name in groups)
-        told = [groups[name] for name in (STUDENT, EMAIL, NAME) if name in groups]
-        clues.who, clues.number = told + ([joined] if joined else []), ""
+        told = [*(groups.get(name) for name in (STUDENT, EMAIL, NAME)), joined]
+        clues.who, clues.number = [text for text in told if text][:1], ""
         clues.moodle = False
         if "file_id" in groups:
             clues.lesson = _lesson_in(groups["file_id"], slugs) or clues.lesson
@@ -104,7 +104,7 @@ def owner(
     if not (clues.who or clues.number):
         return Owner("", "its name does not say whose it is")
     if not roster.students:
-        return _from_name(clues.who[0])
+        return _from_names(clues.who)
     found = [roster.numbered(clues.number), *(roster.who(text) for text in clues.who)]
     if not any(found):
         if theirs := _of_group(clues.who, roster, groups or {}):
@@ -149,9 +149,12 @@ def _behind_group(text: str, roster: Roster) -> set[str]:
     return set()
 
 
-def _from_name(text: str) -> Owner:
-    """Without a roster: the name, with no blanks, as nbgrader's exchange needs ids."""
-    made = re.sub(r"[/\\*?\[\]+]", "", "-".join(text.split())).lstrip(".")[:128]
+def _from_names(texts: Sequence[str]) -> Owner:
+    """Without a roster: the only name, with no blanks, as nbgrader's exchange needs ids."""
+    if len(texts) > 1:
+        several = " or ".join(f"{text}'s" for text in texts)
+        return Owner("", f"it may be {several}: enrol the class (autograder roster)")
+    made = re.sub(r"[/\\*?\[\]+]", "", "-".join(texts[0].split())).lstrip(".")[:128]
     return Owner(made) if made else Owner("", "its name does not say whose it is")
 
 

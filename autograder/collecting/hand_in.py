@@ -56,15 +56,12 @@ class Judge:
     pattern: re.Pattern[str] | None  # what says whose a file is, if not its name alone
     choices: Choices
 
-    def hand_in(self, file: File, shared: int = 0) -> HandIn:
-        """The HandIn that a file is; raises Refused, in words, if it is none.
-
-        shared  how many folders of its path are shared by all, and so no one's name
-        """
+    def hand_in(self, file: File) -> HandIn:
+        """The HandIn that a file is; raises Refused, in words, if it is none."""
         if not is_notebook(file.parts[-1]):
             raise Refused(NO_NOTEBOOK)
         data = file.read()
-        clues = names.read(file.parts[shared:], self.slugs, self.pattern)
+        clues = names.read(file.parts, self.slugs, self.pattern)
         submission = parse(data)
         lesson, damage = self._lesson(submission, clues), submission.problem
         if lesson not in self.chosen:

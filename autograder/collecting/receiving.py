@@ -18,12 +18,11 @@ from autograder.collecting import filename_clues
 from autograder.collecting.dates import shown_as
 from autograder.collecting.hand_in import HandIn, Judge
 from autograder.collecting.roster import Roster, cannot_name_a_folder
-from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
+from autograder.collecting.search import NotOpened, Refused, is_junk, search, why
 from autograder.grading.classroom.deadline_extensions import spans
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
 from autograder.grading.notebook import nbgrader_files, records
-from autograder.grading.notebook.filenames import is_notebook
 from autograder.grading.notebook.lesson_by_content import is_of
 from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, place, read_bytes
 from autograder.temporary import Temporary
@@ -83,22 +82,18 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     solved = functools.cache(lambda slug: records.read_notebook(course.master(slug)))
     judge = Judge(slugs, chosen, solved, roster, pattern, course.choices)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
-    files = []
     for one in search(source):
         if is_junk(one.parts):
             done.junk += 1
         elif isinstance(one, NotOpened):
             done.refused.append(one)
         else:
-            files.append(one)
-    shared = 0 if roster.students else _shared(files)
-    for file in files:
-        try:
-            found = judge.hand_in(file, shared)
-        except Refused as reason:
-            done.refused.append(NotOpened(file.parts, str(reason)))
-        else:
-            groups.setdefault((found.lesson, found.student), []).append(found)
+            try:
+                found = judge.hand_in(one)
+            except Exception as error:  # one file, one failure: the others are received
+                done.refused.append(NotOpened(one.parts, why(error)))
+            else:
+                groups.setdefault((found.lesson, found.student), []).append(found)
     _doubt(one for attempts in groups.values() for one in attempts)
     for attempts in groups.values():
         _take(course, attempts, dates, how, done)
@@ -113,28 +108,19 @@ def _doubt(found: Iterable[HandIn]) -> None:
             one.late = None
 
 
-def _shared(files: Iterable[File]) -> int:
-    """How many outer folders hold everything, while further in the paths part."""
-    paths = [file.parts[:-1] for file in files if is_notebook(file.parts[-1])]
-    common = os.path.commonprefix(paths) if paths else ()
-    apart = {path[len(common)] for path in paths if len(path) > len(common)}
-    return len(common) if len(apart) > 1 else 0
-
-
 def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: Received) -> None:
     """Put the latest of a student's hand-ins of a lesson in its place."""
     if len({one.clues.number for one in attempts} - {""}) > 1:
-        why = "two students, by their numbers, are called so: give a roster with lms_user_id"
-        done.refused += [NotOpened(one.file.parts, why) for one in attempts]
+        told = "two students, by their numbers, are called so: give a roster with lms_user_id"
+        done.refused += [NotOpened(one.file.parts, told) for one in attempts]
         return
     last, *earlier = _latest_first(attempts)
     due = dates.of(last)
-    when = last.when(due, how.at)
     try:
+        when = last.when(due, how.at)
         kind = _put(course, last, when, due, how)
-    except (Refused, OSError) as error:
-        why = f"it cannot be stored: {error.strerror}" if isinstance(error, OSError) else str(error)
-        done.refused.append(NotOpened(last.file.parts, why))
+    except Exception as error:
+        done.refused.append(NotOpened(last.file.parts, why(error)))
         return
     getattr(done, kind).append(last)
     different = [one for one in earlier if one.digest != last.digest]

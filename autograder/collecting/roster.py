@@ -57,17 +57,14 @@ class Roster:
 
     def __init__(self, students: Iterable[Student] = ()) -> None:
         self.students = {one.id: one for one in students}
-        # From the surest to the vaguest: a text is looked up in one after the other.
-        self._called: list[dict[str, set[str]]] = [{} for _ in range(4)]
+        # An id or an address as it is spelt, then in small letters; a name, without its accents.
+        self._called: list[dict[str, set[str]]] = [{} for _ in range(3)]
         for one in self.students.values():
             names = {one.first_name + one.last_name, one.last_name + one.first_name} - {""}
-            spelt = {unicodedata.normalize("NFC", name).casefold() for name in names}
             aliases = (
-                {one.id, one.email},
-                {one.id.casefold(), one.email.casefold(), one.lms_user_id},
-                {plain(text) for text in (one.id, one.email, *names)}
-                | {plain(text.translate(UMLAUTS)) for text in spelt},
-                {plain(one.email.partition("@")[0])},
+                {_composed(one.id), _composed(one.email)},
+                {_composed(text).lower() for text in (one.id, one.email, one.lms_user_id)},
+                {made for text in names for made in (plain(text), plain(_umlauts(text)))},
             )
             for called, texts in zip(self._called, aliases, strict=True):
                 for text in texts - {""}:
@@ -75,7 +72,7 @@ class Roster:
 
     def who(self, text: str) -> set[str]:
         """Ids of those whom ``text`` may mean: id, e-mail address, LMS's number, or name."""
-        keys = (text, text.casefold(), plain(text), plain(text))
+        keys = (_composed(text), _composed(text).lower(), plain(text))
         for called, key in zip(self._called, keys, strict=True):
             if key in called:
                 return called[key]
@@ -87,10 +84,18 @@ class Roster:
 
     def nearest(self, texts: Iterable[str]) -> list[str]:
         """Up to three ids of students who are called much like one of ``texts``."""
-        known = {key: ids for called in self._called[2:] for key, ids in called.items()}
+        known = {key: ids for called in self._called[1:] for key, ids in called.items()}
         found = [difflib.get_close_matches(plain(text)[:60], known, 3) for text in texts]
         ids = [one for keys in found for key in keys for one in sorted(known[key])]
         return list(dict.fromkeys(ids))[:3]
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _umlauts(text: str) -> str:
+    return _composed(text).lower().translate(UMLAUTS)
 
 
 def from_csv(path: Path | str, id_column: str | None = None) -> list[Student]:

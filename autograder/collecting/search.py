@@ -4,29 +4,42 @@ import functools
 import os
 import stat
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from typing import TypeGuard
 
 from autograder import CourseError
+from autograder.grading.notebook.filenames import is_notebook
 from autograder.grading.notebook.submission import MAX_BYTES, read_bytes
 
 MAX_DEPTH = 12  # folders in folders, and zips in zips
-MAX_FILES = 100_000
-# Of one zip that a student made.
-MAX_OWN_FILES, MAX_OWN_BYTES = 5000, 500 * 2**20
+# Of one zip that a student made, with the zips in it: files, and of these notebooks and zips.
+MAX_FILES, MAX_OPENED, MAX_OPENED_BYTES = 5000, 200, 100 * 2**20
 JUNK_FOLDERS = {"__MACOSX", ".ipynb_checkpoints", "__pycache__"}
 JUNK_FILES = {".DS_Store", "Thumbs.db", "desktop.ini", "timestamp.txt", "submission_secret.txt"}
 ARCHIVES = (".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+DAMAGED = "it is damaged, or packed in a way that is unknown here"
 TOO_LARGE = f"it is larger than {MAX_BYTES >> 20} MiB"
 
 
 class Refused(Exception):
     """A file is not opened; str() says why."""
+
+
+@dataclass(frozen=True)
+class NotOpened:
+    """What is not opened, and why: a path below what was searched, and a sentence."""
+
+    parts: tuple[str, ...]
+    why: str
+
+    @property
+    def name(self) -> str:
+        """The path as it is shown."""
+        return shown("/".join(self.parts))
 
 
 @dataclass(frozen=True)
@@ -44,18 +57,27 @@ class File:
     @property
     def name(self) -> str:
         """The path as it is shown."""
-        return "/".join(self.parts)
-
-
-@dataclass(frozen=True)
-class NotOpened:
-    """What is not opened, and why."""
-
-    parts: tuple[str, ...]
-    why: str
+        return shown("/".join(self.parts))
 
 
 Seen = File | NotOpened
+
+
+def shown(text: str, most: int = 300) -> str:
+    """A text that others wrote, on one line and with nothing that a terminal would obey.
+
+    >>> shown("two\\nlines")
+    'two\\\\nlines'
+    """
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:most])
+
+
+def why(error: Exception) -> str:
+    """Why something that raised is not taken, as the end of a sentence."""
+    if isinstance(error, Refused):
+        return str(error)
+    told = error.strerror if isinstance(error, OSError) else ""
+    return f"it cannot be taken: {told or f'{type(error).__name__}: {error}'[:200]}"
 
 
 def search(source: Path | str) -> Iterator[Seen]:
@@ -65,17 +87,20 @@ def search(source: Path | str) -> Iterator[Seen]:
     """
     source = Path(source)
     if source.is_dir():
-        found = _folder(source, (), 0)
+        found: Iterable[Seen] = _folder(source, ())
     elif zipfile.is_zipfile(source):
-        found = _zip(source, (), 0)
+        _archive.cache_clear()  # another file may have been at this path
+        try:
+            members = _archive(source).infolist()
+        except Exception as error:
+            raise CourseError(f"{source} is no zip, or damaged: {error}") from None
+        found = (_member(source, one, (), None) for one in members if not one.is_dir())
     elif source.is_file():
-        found = iter([_file(source, (source.name,))])
+        found = [_file(source, (source.name,))]
     else:
         raise CourseError(f"{source}: there is no such folder or zip")
-    for number, one in enumerate(found):
-        if number == MAX_FILES:
-            raise CourseError(f"{source} holds more than {MAX_FILES:,} files: give a part of it")
-        yield one
+    for one in found:
+        yield from _of_zip(one) if _is_zip(one) else [one]
 
 
 def is_junk(parts: tuple[str, ...]) -> bool:
@@ -84,30 +109,30 @@ def is_junk(parts: tuple[str, ...]) -> bool:
     return inside or parts[-1] in JUNK_FILES or parts[-1].startswith("._")
 
 
-def _folder(folder: Path, above: tuple[str, ...], depth: int) -> Iterator[Seen]:
-    if depth > MAX_DEPTH:
-        yield NotOpened(above, "too many folders lie in one another")
-        return
+def _folder(folder: Path, above: tuple[str, ...]) -> Iterator[Seen]:
     try:
         entries = sorted(os.scandir(folder), key=lambda one: one.name)
     except OSError as error:
-        yield NotOpened(above or (folder.name,), f"it cannot be read: {error.strerror}")
+        yield NotOpened(above or (folder.name,), why(error))
         return
     for entry in entries:
         parts = (*above, entry.name)
         if problem := _problem_of_name(parts):
             yield NotOpened(parts, problem)
-        elif entry.is_symlink():
-            yield NotOpened(parts, "it is a link, which is not followed")
-        elif entry.is_dir():
-            yield from _folder(Path(entry.path), parts, depth + 1)
+        elif os.path.isdir(entry.path) and not os.path.islink(entry.path):
+            yield from _folder(Path(entry.path), parts)
         else:
-            one = _file(Path(entry.path), parts)
-            yield from _unpacked(one, depth) if isinstance(one, File) else [one]
+            yield _file(Path(entry.path), parts)
 
 
 def _file(path: Path, parts: tuple[str, ...]) -> Seen:
-    about = path.lstat()
+    try:
+        about = path.lstat()
+        moment = datetime.fromtimestamp(about.st_mtime, UTC).replace(tzinfo=None)
+    except (OSError, ValueError, OverflowError) as error:
+        return NotOpened(parts, why(error))
+    if stat.S_ISLNK(about.st_mode):
+        return NotOpened(parts, "it is a link, which is not followed")
     if not stat.S_ISREG(about.st_mode):
         return NotOpened(parts, "it is not a plain file")
     if about.st_size > MAX_BYTES:
@@ -119,65 +144,79 @@ def _file(path: Path, parts: tuple[str, ...]) -> Seen:
             raise Refused("it cannot be read")
         return data
 
-    return File(parts, datetime.fromtimestamp(about.st_mtime, UTC).replace(tzinfo=None), read)
+    return _unless_archive(File(parts, moment, read))
 
 
-def _unpacked(file: File, depth: int) -> Iterator[Seen]:
-    """The file, or what is in it if it is a zip."""
-    name = file.parts[-1].lower()
-    if name.endswith(ARCHIVES):
-        why = "archives of this kind are not opened: unpack it, give a folder"
-        yield NotOpened(file.parts, why)
-    elif not name.endswith(".zip"):
-        yield file
-    else:
+def _of_zip(whole: File) -> list[Seen]:
+    """What is in one sender's zip, and in the zips in it: all of it, or why nothing is opened."""
+    waiting, found = [whole], list[Seen]()
+    files, opened, size = 0, 0, 0
+    for one in waiting:  # it grows
         try:
-            yield from _zip(file, file.parts, depth + 1)
-        except Refused as reason:
-            yield NotOpened(file.parts, str(reason))
+            members = [member for member in _archive(one).infolist() if not member.is_dir()]
+        except Exception:  # zipfile raises a dozen classes
+            found.append(NotOpened(one.parts, "it is no zip, or damaged"))
+            continue
+        read = [member for member in members if _is_opened(member.filename)]
+        files, opened = files + len(members), opened + len(read)
+        size += sum(member.file_size for member in read)
+        limits = {
+            f"{MAX_FILES:,} files": files > MAX_FILES,
+            f"{MAX_OPENED:,} notebooks and zips": opened > MAX_OPENED,
+            f"{MAX_OPENED_BYTES >> 20:,} MiB of notebooks and zips": size > MAX_OPENED_BYTES,
+        }
+        for limit, is_passed in limits.items():
+            if is_passed:
+                return [NotOpened(whole.parts, f"with the zips in it, it holds more than {limit}")]
+        inside = [_member(one, member, one.parts, whole.moment) for member in members]
+        waiting += filter(_is_zip, inside)
+        found += [seen for seen in inside if not _is_zip(seen)]
+    return found
 
 
-def _zip(source: Path | File, above: tuple[str, ...], depth: int) -> Iterator[Seen]:
-    """What is in a zip: the outer one, or a File that lies in something else."""
-    own = source if isinstance(source, File) else None
+def _member(
+    source: Path | File, member: zipfile.ZipInfo, above: tuple[str, ...], moment: datetime | None
+) -> Seen:
+    """One file in a zip; ``moment`` is when it came, None: when the zip says it was written."""
     try:
-        with zipfile.ZipFile(_opened(source)) as archive:
-            members = [one for one in archive.infolist() if not one.is_dir()]
-    except BROKEN:
-        yield NotOpened(above or (str(source),), "it is no zip, or damaged")
-        return
-    size = sum(one.file_size for one in members)
-    if depth > MAX_DEPTH or own and (len(members) > MAX_OWN_FILES or size > MAX_OWN_BYTES):
-        holds = f"{len(members):,} files of {size >> 20:,} MiB together"
-        yield NotOpened(above, f"it would unpack to {holds}, which is too much")
-        return
-    for member in members:
         parts = (*above, *PurePosixPath(_name(member).replace("\\", "/")).parts)
         if problem := _problem_of_name(parts) or _problem_of(member):
-            yield NotOpened(parts, problem)
-            continue
-        read = functools.partial(_read_member, source, member.filename)
-        yield from _unpacked(File(parts, own.moment if own else _moment(member), read), depth)
+            return NotOpened(parts, problem)
+        read = functools.partial(_read_member, source, member)
+        return _unless_archive(File(parts, moment or _moment(member), read))
+    except Exception as error:
+        return NotOpened((*above, member.filename), why(error))
 
 
-@functools.lru_cache(maxsize=2)  # a zip's members are read one after the other
-def _kept(file: File) -> bytes:
-    return file.read()
+@functools.lru_cache(maxsize=4)  # a zip's members are read one after the other
+def _archive(source: File | Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(BytesIO(source.read()) if isinstance(source, File) else source)
 
 
-def _opened(source: File | Path) -> Path | BytesIO:
-    return BytesIO(_kept(source)) if isinstance(source, File) else source
-
-
-def _read_member(source: File | Path, name: str) -> bytes:
+def _read_member(source: File | Path, member: zipfile.ZipInfo) -> bytes:
     try:
-        with zipfile.ZipFile(_opened(source)) as archive, archive.open(name) as stream:
+        with _archive(source).open(member) as stream:
             data = stream.read(MAX_BYTES + 1)
-    except BROKEN:
-        raise Refused("it is damaged, or packed in a way that is unknown here") from None
+    except Exception:  # zipfile raises a dozen classes
+        raise Refused(DAMAGED) from None
     if len(data) > MAX_BYTES:
         raise Refused(TOO_LARGE)
     return data
+
+
+def _is_opened(name: str) -> bool:
+    return is_notebook(name) or name.lower().endswith(".zip")
+
+
+def _is_zip(one: Seen) -> TypeGuard[File]:
+    return isinstance(one, File) and one.parts[-1].lower().endswith(".zip")
+
+
+def _unless_archive(file: File) -> Seen:
+    if file.parts[-1].lower().endswith(ARCHIVES):
+        told = "archives of this kind are not opened: unpack it, give a folder"
+        return NotOpened(file.parts, told)
+    return file
 
 
 def _problem_of_name(parts: tuple[str, ...]) -> str:
@@ -185,6 +224,8 @@ def _problem_of_name(parts: tuple[str, ...]) -> str:
         return "its name leads out of the folder"
     if not all(part.isprintable() for part in parts):
         return "there are control characters in its name"
+    if len(parts) > MAX_DEPTH:
+        return f"it lies in more than {MAX_DEPTH - 1} folders and zips"
     return "its name is too long" if sum(map(len, parts)) > 1000 else ""
 
 

@@ -10,11 +10,12 @@ from autograder import lessons
 from autograder.collecting.dates import read_time, shown_as
 from autograder.collecting.receiving import Dates, How, Received, receive
 from autograder.collecting.roster import Roster, of_gradebook
+from autograder.collecting.search import shown
 from autograder.commands import add_shared
 from autograder.commands.support import group_work
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
-from autograder.grading.notebook.result import clean, listed
+from autograder.grading.notebook.result import listed
 from autograder.grading.notebook.submission import place
 
 DESCRIPTION = (
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         print(sentence)
     _missing(course, done, roster, options)
     for line in _grouped(done):
-        print(f"not taken: {line}", file=sys.stderr)
+        print(f"not taken: {shown(line, 1000)}", file=sys.stderr)
     return int(bool(done.refused))
 
 
@@ -98,7 +99,7 @@ def _files(count: int) -> str:
 def _taken(done: Received) -> None:
     """Say which file goes to whom."""
     for one in sorted(done.all, key=lambda one: one.file.name):
-        print(f"  {_printable(one.file.name)} goes to {one.student}, {one.lesson}")
+        print(f"  {one.file.name} goes to {one.student}, {one.lesson}")
 
 
 def _times(done: Received, dates: Dates, at: bool, shown: Callable[[datetime], str]) -> None:
@@ -125,8 +126,8 @@ def _attempts(done: Received) -> None:
     if done.several:
         print(f"{len(done.several)} handed in more than once; the latest is taken:")
     for last, earlier in done.several:
-        names = ", ".join(_printable(one.file.name) for one in earlier)
-        print(f"  {_printable(last.file.name)}, not {names}")
+        names = ", ".join(one.file.name for one in earlier)
+        print(f"  {last.file.name}, not {names}")
 
 
 def _missing(course: Course, done: Received, roster: Roster, options: argparse.Namespace) -> None:
@@ -158,12 +159,8 @@ def _grouped(done: Received) -> list[str]:
     counts, lines = Counter(kinds), []
     for one, kind in zip(done.refused, kinds, strict=True):
         if counts[kind] <= SHOWN or not kind[0]:
-            lines.append(f"{_printable('/'.join(one.parts))}: {one.why}")
+            lines.append(f"{one.name}: {one.why}")
     for (folder, why), count in counts.items():
         if count > SHOWN and folder:
-            lines.append(f"{_printable(folder)}/ and below, {count} files: {why}")
+            lines.append(f"{shown(folder)}/ and below, {count} files: {why}")
     return lines
-
-
-def _printable(text: str) -> str:
-    return clean(text)[:300]

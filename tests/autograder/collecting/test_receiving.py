@@ -1,10 +1,15 @@
 """``autograder receive``: everyone's latest work is in its place, and nothing is lost or untold."""
 
+import contextlib
+import io
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.autograder.collecting.conftest import FIRST, SECOND, notebook
 
@@ -199,9 +204,10 @@ def test_a_dry_run_changes_nothing_and_says_the_same(root, run, roster, came, su
 
 
 def test_without_a_roster_ids_come_from_names(run, came, submitted):
-    folder = came({f"hw/{who}/{HOME}": NEW for who in ("ada", "Ben Bauer")})
-    status, said, _ = run("receive", folder)
-    assert status == 0 and "There is no roster" in said
+    folder = came({f"{who}/{HOME}": NEW for who in ("ada", "Ben Bauer", "hw/eve")})
+    status, said, err = run("receive", folder)
+    assert status == 1 and "There is no roster" in said
+    assert "hw/eve/00_mini/00_mini.ipynb: it may be hw's or eve's: enrol the class" in err
     assert set(submitted()) == {f"ada/{HOME}", f"Ben-Bauer/{HOME}"}
 
 
@@ -242,7 +248,68 @@ def test_what_cannot_be_stored_is_told(root, run, roster, came):
     (root / "class" / "submitted" / "ada").mkdir(parents=True)
     (root / "class" / "submitted" / "ada" / FIRST).write_text("a file where a folder belongs")
     status, _, err = run("receive", came({"ada/00_mini.ipynb": OLD}))
-    assert status == 1 and "not taken: ada/00_mini.ipynb: it cannot be stored: Not a dir" in err
+    assert status == 1 and "not taken: ada/00_mini.ipynb: it cannot be taken: Not a dir" in err
+
+
+def test_a_name_that_looks_like_another_students_takes_nobodys_place(run, roster, came, submitted):
+    run("receive", came({"ada/00_mini.ipynb": OLD}))
+    names = ["\uff41\uff44\uff41", "\u00e1da", "a-da", "ad\u0430", "ADA\u0301"]
+    for name in names:
+        status, _, err = run(
+            "receive", came({f"{name}/00_mini.ipynb": NEW}), "--at", "2030-01-01 12:00"
+        )
+        assert status == 1 and f"no student of the roster is called {name}" in err
+        (came({}) / name / "00_mini.ipynb").unlink()
+    assert submitted() == {f"ada/{HOME}": OLD}
+
+
+NAMES = st.binary(min_size=1, max_size=60) | st.text(min_size=1, max_size=30).map(
+    lambda text: text.encode("utf-8", "surrogatepass")
+)
+NAMES |= st.sampled_from(
+    [b"a" * 200, b"/".join([b"a"] * 90), b"ada\x00.ipynb", b"ben\n/00_mini.zip"]
+)
+CONTENTS = st.sampled_from([OLD, b"", b"{", b"PK\x03\x04", b"[" * 10_000, OLD[:-40]]) | st.binary()
+
+
+@st.composite
+def zips(draw, depth=0):
+    """A zip of nonsense, in which some bytes may have been changed."""
+    inside = CONTENTS if depth > 2 else CONTENTS | zips(depth + 1)
+    endings = st.sampled_from([b"", b".ipynb", b".zip", b"/00_mini.ipynb", b".rar"])
+    stream, names = io.BytesIO(), {}
+    packing = draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+    with zipfile.ZipFile(stream, "w") as archive:
+        for place in range(draw(st.integers(0, 4))):
+            name = draw(NAMES) + draw(endings)
+            stand_in = f"{place}".ljust(len(name), "_")
+            names[stand_in.encode()] = name
+            archive.writestr(zipfile.ZipInfo(stand_in), draw(inside), packing)
+    data = stream.getvalue()
+    for stand_in, name in names.items():
+        data = data.replace(stand_in, name)
+    changed = bytearray(data)
+    for place in draw(st.lists(st.integers(0, len(data) - 1), max_size=3)):
+        changed[place] = draw(st.integers(0, 255))
+    return bytes(changed)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(zips(), NAMES, CONTENTS | zips())
+def test_whatever_comes_stops_nobody_else(run, roster, came, submitted, packed, name, content):
+    folder = came({"ada/00_mini.ipynb": OLD, "ben_00_mini.zip": packed})
+    path = os.fsencode(folder) + b"/" + name.replace(b"\0", b"").replace(b"/", b"")
+    with contextlib.suppress(OSError):  # '..', or too long for this disk
+        Path(os.fsdecode(path)).write_bytes(content)
+    try:
+        status, said, err = run("receive", folder)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    assert submitted()[f"ada/{HOME}"] == OLD
+    told = err.splitlines()
+    assert all(line.startswith("not taken: ") and line.isprintable() for line in told)
+    assert status == bool(told) and all(line.isprintable() for line in said.splitlines())
 
 
 def test_a_link_in_the_class_is_not_followed(root, run, roster, came, tmp_path):

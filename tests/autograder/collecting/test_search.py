@@ -10,7 +10,6 @@ import zlib
 import pytest
 
 from autograder import CourseError
-from autograder.collecting import search as searching
 from autograder.collecting.search import File, NotOpened, Refused, search
 
 
@@ -79,23 +78,42 @@ def test_links_pipes_and_names_that_lead_out_are_refused(folder):
     assert all("link" in why or "leads out" in why or "plain" in why for why in found.values())
 
 
-def test_floods_are_not_unpacked(folder, monkeypatch):
-    monkeypatch.setattr(searching, "MAX_BYTES", 10**5)
-    monkeypatch.setattr(searching, "TOO_LARGE", "too large")
-    monkeypatch.setattr(searching, "MAX_OWN_BYTES", 3 * 10**5)
-    monkeypatch.setattr(searching, "MAX_OWN_FILES", 9)
-    (folder / "one.zip").write_bytes(zipped({"a.ipynb": bytes(2 * 10**5)}))
-    (folder / "sum.zip").write_bytes(zipped({f"{n}.ipynb": bytes(10**5) for n in range(4)}))
-    (folder / "many.zip").write_bytes(zipped({f"{n}.ipynb": b"" for n in range(10)}))
-    (folder / "big.ipynb").write_bytes(bytes(10**5 + 1))
+FLOODS = {
+    "5,000 files": {f"{n}.txt": b"" for n in range(5001)},
+    "200 notebooks and zips": {f"{n}.ipynb": b"" for n in range(201)},
+    "100 MiB of notebooks and zips": {f"{n}.ipynb": bytes(35 * 2**20) for n in range(3)},
+}
+SMALL = zipped({f"{n}.txt": b"" for n in range(400)})
+
+
+@pytest.mark.parametrize(
+    ("limit", "members"),
+    [*FLOODS.items(), ("5,000 files", {f"{n}.zip": SMALL for n in range(13)})],
+)
+def test_a_flood_in_one_zip_is_one_senders_failure(folder, limit, members):
+    flood = zipped(members)
+    (folder / "eve.zip").write_bytes(zipped({"a.ipynb": b"a", "more.zip": flood}))
+    for number in range(30):
+        (folder / f"{number}.zip").write_bytes(zipped({"a.ipynb": b"a", "b.txt": b"b"}))
+    found = seen(folder)
+    assert found.pop("eve.zip") == f"with the zips in it, it holds more than {limit}"
+    assert len(found) == 60 and set(found.values()) == {b"a", b"b"}
+
+
+def test_what_is_too_large_or_too_deep_is_told_as_such(folder):
+    large = bytes(50 * 2**20 + 1)
+    (folder / "one.zip").write_bytes(zipped({"a.ipynb": large, "b.ipynb": b"b"}))
+    (folder / "big.ipynb").write_bytes(large)
     nested = zipped({"a.ipynb": b"a"})
     for _ in range(14):
         nested = zipped({"n.zip": nested})
     (folder / "nested.zip").write_bytes(nested)
+    (folder / "/".join("x" * 14)).mkdir(parents=True)
     found = seen(folder)
-    assert found.pop("one.zip/a.ipynb") == found.pop("big.ipynb") == "too large"
-    assert len(found) == 3
-    assert all("would unpack to" in why for why in found.values())
+    assert found.pop("one.zip/a.ipynb") == found.pop("big.ipynb") == "it is larger than 50 MiB"
+    assert found.pop("one.zip/b.ipynb") == b"b"
+    deep = "it lies in more than 11 folders and zips"
+    assert found == {"nested.zip" + "/n.zip" * 12: deep, "/".join("x" * 13): deep}
 
 
 def test_a_zip_that_lies_about_a_size_gives_no_more_than_it_says(folder):
