@@ -7,7 +7,9 @@ NOTEBOOK = re.compile(r"\.ipynb(?:\.(?:txt|json))?$", re.IGNORECASE)
 # "x (1)" a browser's copy, "x-2" a repeated hand-in in Canvas, "x-Copy1" Jupyter's
 AFTER = re.compile(r"(?: ?\((\d{1,4})\)|-(\d{1,3})|-copy(\d{0,4}))$", re.IGNORECASE)
 
-LETTERS = {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ß": "ss"}
+LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ß": "ss"}
+)
 # Control characters, halves of letters, ends of lines, and what turns the order of others around.
 NO_NAME = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 MARKUP = re.compile('[<>"]')  # nbgrader's pages put the id of a student in as it is
@@ -19,7 +21,7 @@ def plain(text: str) -> str:
 
     Letters that only look alike, as those of full width, stay others: they may name somebody else.
     """
-    text = text.lower().translate(str.maketrans(LETTERS))
+    text = text.lower().translate(LETTERS)
     return "".join(letter for letter in unicodedata.normalize("NFD", text) if letter.isalnum())
 
 
