@@ -5,8 +5,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-WANTS = "RD"  # it runs or would, or waits for the disk, as where memory is short
 STATE, GROUP, USER, CHILDRENS_SYSTEM, THREADS = 0, 2, 11, 14, 17  # fields behind the name
+# Where the kernel keeps the one who vforks until its child ends, by version and compiler.
+VFORK = {"kernel_clone", "_do_fork", "do_fork", "wait_for_vfork_done"}
 
 
 class Meter:
@@ -26,7 +27,7 @@ class Meter:
         ticks = sum(sum(map(int, one[USER : CHILDRENS_SYSTEM + 1])) for one in found)
         self.seconds += max(0, ticks - self._before) / os.sysconf("SC_CLK_TCK")
         self._before = ticks
-        return any(one[STATE] in WANTS for one in found)
+        return any(one[STATE] == "R" for one in found)
 
 
 def of_group(leader: int) -> list[Path]:
@@ -50,16 +51,31 @@ def running() -> list[Path]:
 def _fields(process: Path) -> list[str]:
     """What the kernel says of a process, from its state on; [] if it has ended.
 
-    The state of a process is that of its first thread: here it is R if any of them wants to run.
+    The state is that of its first thread: here it is R if any thread wants to run.
     """
     with contextlib.suppress(OSError):
         fields = _stat(process)
-        if fields[STATE] not in WANTS and int(fields[THREADS]) > 1:
-            threads = (process / "task").iterdir()
-            if any(_stat(thread)[STATE] in WANTS for thread in threads):
-                fields[STATE] = "R"
+        threads = (process / "task").iterdir() if int(fields[THREADS]) > 1 else [process]
+        if any(_wants(thread) for thread in threads):
+            fields[STATE] = "R"
         return fields
     return []
+
+
+def _wants(thread: Path) -> bool:
+    """Whether a thread runs or would, or waits for the disk, as where memory is short.
+
+    Uninterruptible sleep alone does not say so: a thread can bring it upon itself.
+    """
+    state = _stat(thread)[STATE]
+    if state == "D":
+        return (thread / "wchan").read_text() not in VFORK and _disk_is_waited_for()
+    return state == "R"
+
+
+def _disk_is_waited_for() -> bool:
+    """Whether anything on this machine waits for a disk just now."""
+    return "\nprocs_blocked 0\n" not in Path("/proc/stat").read_text()
 
 
 def _stat(process: Path) -> list[str]:

@@ -25,7 +25,10 @@ SET_DUMPABLE, DROP_BOUND, NO_NEW_PRIVILEGES = 4, 24, 38
 SET_CHILD_SUBREAPER = 36
 PARENT_DEATH_SIGNAL = 1
 SCRATCH = "/scratch"
+ENTER = b"0"  # the process that writes it to a control group moves in
 HELD = re.compile(r"^VmData:\s+(\d+) kB", re.MULTILINE)
+
+Action = Callable[[int], None]
 
 
 def drop_root() -> None:
@@ -52,21 +55,22 @@ def hide_editable_installs() -> None:
             sys.meta_path.remove(finder)
 
 
-def fork(action: Callable[[int], None], keep: int, limits: Limits, walls: str) -> int:
+def fork(action: Action, keep: int, group: int | None, limits: Limits, walls: str) -> int:
     """Run ``action(descriptor)`` in a new student's process; return the pid to wait for.
 
-    Its only open descriptors are the standard ones, on /dev/null, and a copy of ``keep``. Raises
-    OSError where ``walls`` is OWN and the kernel refuses the namespaces.
+    Its only open descriptors are the standard ones, on /dev/null, and a copy of ``keep``. ``group``
+    is the entrance of its control group, if it has one. Raises OSError where ``walls`` is OWN and
+    the kernel refuses the namespaces.
     """
     if walls != OWN:
         child = os.fork()
         if child == 0:
-            _become_student(action, keep, limits, walls)
+            _become_student(action, keep, group, limits, walls)
         return child
     reading, writing = os.pipe()
     broker = os.fork()
     if broker == 0:
-        _broker(action, keep, limits, writing)
+        _broker(action, keep, group, limits, writing)
     os.close(writing)
     with open(reading) as report:
         answer = json.loads(report.read() or "{}")
@@ -138,7 +142,7 @@ def _proportional(process: Path) -> int:
     return _resident(process)
 
 
-def _broker(action: Callable[[int], None], keep: int, limits: Limits, writing: int) -> None:
+def _broker(action: Action, keep: int, group: int | None, limits: Limits, writing: int) -> None:
     """Make the namespaces, fork the student's process as their first, report its pid, and end."""
     try:
         uid, gid = os.getuid(), os.getgid()
@@ -152,7 +156,7 @@ def _broker(action: Callable[[int], None], keep: int, limits: Limits, writing: i
             _mount("proc", "/proc", NOSUID | NODEV | NOEXEC)
             _mount("tmpfs", SCRATCH, NOSUID | NODEV, size)
             _mount("tmpfs", "/dev/shm", NOSUID | NODEV, size)
-            _become_student(action, keep, limits, OWN)
+            _become_student(action, keep, group, limits, OWN)
         answer: dict[str, object] = {"pid": child}
     except BaseException as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
@@ -160,10 +164,14 @@ def _broker(action: Callable[[int], None], keep: int, limits: Limits, writing: i
     os._exit(0)
 
 
-def _become_student(action: Callable[[int], None], keep: int, limits: Limits, walls: str) -> None:
+def _become_student(
+    action: Action, keep: int, group: int | None, limits: Limits, walls: str
+) -> None:
     """Close what the zygote had open, apply the limits, run ``action`` and end."""
     status = 1
     try:
+        if group is not None:
+            os.write(group, ENTER)
         os.setpgid(0, 0)
         if walls == NONE:  # elsewhere its namespace ends it
             end_with_parent()

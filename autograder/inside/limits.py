@@ -43,6 +43,10 @@ class Limits:
     replies_bytes: int = 128 * MIB  # all that one check is told; right answers need 8 MiB
     own_bytes: int = 1024 * MIB  # of the grader's memory, for one check's own work
 
+    def memory_exceeded(self) -> str:
+        """What is said of a student's processes that held more than they may."""
+        return f"it used more than {self.memory_bytes >> 20} MiB of memory"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, to be handed to the process that applies them."""
         return asdict(self)

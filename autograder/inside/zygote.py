@@ -17,7 +17,13 @@ import time
 from typing import Any
 
 from autograder.inside import cpu_time, isolation, server
-from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits, out_of_memory
+from autograder.inside.limits import (
+    NONE,
+    OUT_OF_MEMORY,
+    OWN,
+    Limits,
+    out_of_memory,
+)
 from autograder.inside.messages.channel import Channel
 
 WATCH_SECONDS = 0.1
@@ -51,26 +57,30 @@ class Zygote:
                 self._watch()
             if not asked:
                 continue
-            data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
+            data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 2)
             if not data:
                 self._kill()
                 return
             if data == b"start":
-                reply = self._start(descriptors[0])
+                reply = self._start(*descriptors)
             elif data == b"look":
                 reply = self._look()
             else:
                 reply = self._stop(patience=DYING_SECONDS if data == b"bury" else 0)
             self._control.send(json.dumps(reply).encode())
 
-    def _start(self, descriptor: int) -> dict[str, Any]:
+    def _start(self, descriptor: int, group: int | None = None) -> dict[str, Any]:
         self._verdict, self._meter = "", cpu_time.Meter()
         try:
-            self._child = isolation.fork(self._student, descriptor, self._limits, self._walls)
+            self._child = isolation.fork(
+                self._student, descriptor, group, self._limits, self._walls
+            )
         except OSError as error:
             return {"refused": str(error)}
         finally:
             os.close(descriptor)
+            if group is not None:
+                os.close(group)
         return {"started": self._child}
 
     def _student(self, descriptor: int) -> None:
@@ -113,7 +123,7 @@ class Zygote:
     def _watch(self) -> None:
         memory, processes = isolation.usage(os.getpid(), self._most_memory)
         if memory > self._most_memory:
-            self._verdict = f"it used more than {self._limits.memory_bytes >> 20} MiB of memory"
+            self._verdict = self._limits.memory_exceeded()
         elif processes > self._limits.processes:
             self._verdict = f"it started more than {self._limits.processes} processes"
         if self._verdict and self._child is not None:

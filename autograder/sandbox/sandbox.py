@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -11,8 +12,15 @@ import sys
 import tempfile
 from typing import Any, Self
 
-from autograder.inside.limits import DEFAULT, NONE, OUT_OF_MEMORY, OWN, SHARED, Limits
-from autograder.sandbox import bubblewrap, isolation_check, visible_files
+from autograder.inside.limits import (
+    DEFAULT,
+    NONE,
+    OUT_OF_MEMORY,
+    OWN,
+    SHARED,
+    Limits,
+)
+from autograder.sandbox import bubblewrap, cgroup, isolation_check, visible_files
 from autograder.sandbox.clock import Allowance, Clock, readable
 from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.process import Ending, StudentProcess
@@ -44,6 +52,7 @@ class Sandbox:
         self._zygote: Any = None  # a Popen, and its control socket, while it lives
         self._control: Any = None
         self._student: StudentProcess | None = None
+        self._group: cgroup.ControlGroup | None = None
         try:
             self._modules = visible_files.imported_first(lesson)
             if self._walls != NONE:
@@ -63,6 +72,11 @@ class Sandbox:
         """What stands around students' code: 'bubblewrap', or 'none' but the limits."""
         return "none" if self._walls == NONE else "bubblewrap"
 
+    @property
+    def kept_by_group(self) -> str:
+        """Which limits a control group keeps as well, as in 'cpu memory pids', or ''."""
+        return cgroup.kept()
+
     def start(self, notebook: Allowance | None = None) -> StudentProcess:
         """Start a student's process with an empty namespace, ending the one before.
 
@@ -74,8 +88,11 @@ class Sandbox:
         if fresh:
             self._launch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._leave_group()  # of a start that was refused
+        self._group = cgroup.make(self.limits)
+        entrance = [self._group.entrance()] if self._group else []
         try:
-            answer = self._command(b"start", theirs.fileno())
+            answer = self._command(b"start", theirs.fileno(), *entrance)
         except SandboxRefused:
             ours.close()
             self._end_zygote()
@@ -84,6 +101,8 @@ class Sandbox:
             return self.start(notebook)  # it had died since: the machine's memory was full, say
         finally:
             theirs.close()
+            for descriptor in entrance:
+                os.close(descriptor)
         if "refused" in answer:
             ours.close()
             if self._walls != OWN:
@@ -104,6 +123,12 @@ class Sandbox:
         self._student.close()
         self._student = None
         try:
+            return self._ended(dying)
+        finally:
+            self._leave_group()
+
+    def _ended(self, dying: bool) -> Ending:
+        try:
             ended = self._command(b"bury" if dying else b"stop")
         except (SandboxRefused, OSError):
             return Ending("the sandbox ended with it", doubtful=self._walls == OWN)
@@ -112,6 +137,8 @@ class Sandbox:
         in_peace = ended["status"] == 0 and not dying  # because we hung up
         if ended["verdict"] or in_peace:
             return Ending(ended["verdict"])
+        if self._group and self._group.ran_out_of_memory():
+            return Ending(self.limits.memory_exceeded())
         killed = ended["status"] == -signal.SIGKILL and self._walls == OWN  # not by itself, there
         return Ending(_describe(ended["status"]), doubtful=killed)
 
@@ -121,7 +148,13 @@ class Sandbox:
             self._student.close()
             self._student = None
         self._end_zygote()
+        self._leave_group()
         self._temporary.close()
+
+    def _leave_group(self) -> None:
+        if self._group is not None:
+            self._group.close()
+            self._group = None
 
     def _launch(self) -> None:
         self._end_zygote()
@@ -174,7 +207,7 @@ class Sandbox:
             seen = self._command(b"look")
         except SandboxRefused:  # it has ended, and the student's process with it
             return 0.0, True
-        return seen["busy"], seen["awake"]
+        return self._group.seconds() if self._group else seen["busy"], seen["awake"]
 
     def _end_zygote(self) -> None:
         if self._zygote is not None:

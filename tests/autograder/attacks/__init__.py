@@ -16,6 +16,7 @@ from . import (  # noqa: F401  (each module registers its attacks)
     relay,
     replaced,
     results,
+    time_thieves,
     unholdable,
     vandals,
     wire,
