@@ -376,8 +376,7 @@ ax = experiments.what_leaks_are_worth()
 _ = translator_so_far.up_to("06", scaled_dot_product_attention=masked_attention)
 
 # %% [markdown]
-# *The same picture: squares are the translator without a mask, the line without marks is that of
-# lesson 05, grey are the earlier ones.* Short numbers have the most padding: in two of the three
+# *The same picture. Blue: without a mask; the row above it: lesson 05.* Short numbers have the most padding: in two of the three
 # runs many of them are wrong, and in one of these nearly all of six digits, too. In the third run
 # the padding does no harm. Hidden, as in lesson 05, it harms in none.
 #

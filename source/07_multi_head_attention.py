@@ -398,7 +398,7 @@ sizes = experiments.cache_sizes(share_heads)
 _ = translator_so_far.up_to("07", MultiHeadAttention=MultiHeadAttention)
 
 # %% [markdown]
-# *The same picture with this lesson's translators; blue: lesson 06; grey: the lessons before it.*
+# *The same picture, with this lesson's runs in blue.*
 # Four heads are no better than one: with six digits one run is as good, one somewhat worse, and one
 # gets nearly nothing right. Perhaps one head is enough where each letter needs one word.
 #

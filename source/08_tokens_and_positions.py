@@ -322,7 +322,7 @@ pieces = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinu
 _ = translator_so_far.up_to("08", **pieces)
 
 # %% [markdown]
-# *The same picture with this lesson's translators; blue: lesson 07; grey: the lessons before it.*
+# *The same picture, with this lesson's runs in blue.*
 # Without positions most numbers of three and more digits are wrong: *two hundred three* and *three
 # hundred two* look the same. With positions more than 90 % are right at every length, although no
 # English word waits for another any more.

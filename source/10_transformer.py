@@ -358,10 +358,10 @@ compare(prediction, translators.exact_match(model, corpus), "held-out numbers wi
 _ = translator_so_far.up_to("10")
 
 # %% [markdown]
-# *Share of held-out numbers translated without error, by their number of digits; lines are the
-# medians of three seeds, dots the seeds of this lesson's translators.*
+# *Share of held-out numbers translated without error: three runs of each translator, those of this
+# lesson in blue.*
 #
-# This line completes the picture that began in lesson 04. All three runs of the Transformer get .99
+# This row completes the picture that began in lesson 04. All three runs of the Transformer get .99
 # of the six-digit numbers right; the translator of lesson 05 did so in one run of three. And no
 # word has to wait for another, which pays on long sentences and parallel hardware (lesson 12).
 #

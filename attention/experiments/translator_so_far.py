@@ -2,24 +2,23 @@
 
 `train_stage` trains one stage: the same 20 000 numbers, the same 300 steps of 64, the same learning
 rate as in lessons 02, 03, 04 and 10, whose recorded results stand beside the stages here.
-`up_to` draws all stages up to a lesson. The pieces of the lessons are arguments.
+`up_to` draws all stages up to a lesson. The pieces of the lessons are arguments. A stage's name
+says all that is not as in the one before; lesson 07 goes on from 05, where padding is hidden.
 """
 
 import itertools
 import math
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 import torch
-from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.experiments import recorded
 from attention.experiments.bahdanau_attention import D_STATE, Compared, sizes_of
 from attention.experiments.recorded import Experiment, seeded
-from attention.experiments.sequence_to_sequence import measured, token_loss
+from attention.experiments.sequence_to_sequence import measured, trained
 from attention.provided.data.numbers import numbers
 from attention.provided.figures import plots, seeds
 from attention.provided.models import translators
@@ -27,6 +26,7 @@ from attention.provided.training_steps import fewer
 
 SEEDS = (0, 1, 2)
 DIGITS = (2, 3, 4, 5, 6)
+DRAWN = (3, 5, 6)
 N_HEADS, D_FF, N_LAYERS = 4, 128, 2
 FIRST = 20  # steps that are taken with a learner's own piece
 TOLERANCE = 1e-3  # of their losses: processors round differently
@@ -39,12 +39,19 @@ class Looks(nn.Module):
 
     attend   (q, k, v, mask) -> context, for (B, T, 64) each and a mask (B, 1, T_k) or None
     masked   whether the padding of shorter sentences is hidden
+    of       which of queries, keys and values have a matrix
+    divided  whether scores stay divided by √64
     """
 
-    def __init__(self, attend: Piece, masked: bool = True):
+    def __init__(
+        self, attend: Piece, masked: bool = True, of: str = "qkv", divided: bool = True
+    ) -> None:
         super().__init__()
-        self.attend, self.masked = attend, masked
-        self.W_q, self.W_k, self.W_v = (nn.Linear(D_STATE, D_STATE, bias=False) for _ in range(3))
+        self.attend, self.masked, self.divided = attend, masked, divided
+        made = {role: nn.Linear(D_STATE, D_STATE, bias=False) for role in "qkv"}  # same start
+        self.W_q, self.W_k, self.W_v = (
+            made[role] if role in of else nn.Identity() for role in "qkv"
+        )
 
     def keys(self, annotations: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys and values, (B, T_k, 64) each."""
@@ -53,7 +60,8 @@ class Looks(nn.Module):
     def forward(self, state: Tensor, keys: Any, annotations: Tensor, lengths: Tensor) -> Any:
         """Return the context (B, 1, 64) of a state (B, 1, 64); the weights are not needed here."""
         mask = _real(annotations, lengths) if self.masked else None
-        return self.attend(self.W_q(state), *keys, mask), state
+        q = self.W_q(state) if self.divided else math.sqrt(D_STATE) * self.W_q(state)
+        return self.attend(q, *keys, mask), state
 
 
 class ManyLook(nn.Module):
@@ -162,41 +170,39 @@ def first_losses(stage: str, seed: int, *pieces: Piece, **named: Piece) -> list[
     model, corpus = build(stage, *pieces, **named), numbers()
     batches = corpus.batches(translators.BATCH, translators.STEPS, seed)
     some = itertools.islice(batches, FIRST)
-    return translators.train(model, some, translators.STEPS, token_loss)
+    return trained(model, some, translators.STEPS)
 
 
-def up_to(lesson: str, **pieces: Piece) -> Axes:
-    """Draw accuracy by digits of the translators up to a lesson, and print its medians.
+def up_to(lesson: str, **pieces: Piece) -> Any:
+    """Draw what the translators up to a lesson get right, all three runs of each, and print it.
 
     lesson  "04" to "10"
     pieces  functions and classes of which this lesson's stage is built, the learner's own among
             them, by the names that `build` gives them: the stage takes its first 20 steps with
             them, and the losses are compared with those that the library's pieces gave
 
-    Same data, same 300 steps, same rate; each stage changes one thing. Recorded, seeds 0 to 2. To
-    train a stage in full, a minute on one core: `train_stage`.
+    Same data, same 300 steps, same rate; a stage's name says what changes. Recorded, seeds 0 to 2.
+    To train a stage in full, a minute on one core: `train_stage`.
     """
-    shown = {stage: rows for stage, rows in _stages().items() if stage[:2] <= lesson}
-    ax = plots.panels(width=6.0, height=3.2)
-    print(f"{'digits of the number':<32}    2     3     4     5     6")
-    old = [stage for stage in shown if stage[:2] != lesson]
+    shown = {stage: rows for stage, rows in stages().items() if stage[:2] <= lesson}
+    tested = numbers().test_by_digits(at_most=100)
+    head = [f"{f'{digits} (of {len(tested[digits])})':<15}" for digits in DIGITS]
+    print(f"{'digits of the number':<32}", *head)
     for stage, rows in shown.items():
-        medians = [median(column) for column in _columns(rows)]
-        print(f"{stage:<32}", *(f"{share:5.2f}" for share in medians))
-        if stage in old[:-1]:
-            label = "earlier lessons" if stage == old[0] else None
-            ax.plot(DIGITS, medians, color=plots.GREY, linewidth=1.0, label=label)
-        else:
-            (line,) = ax.plot(DIGITS, medians, label=stage)
-            dots = () if stage in old else zip(DIGITS, _columns(rows), strict=True)
-            for digits, shares in dots:
-                ax.plot([digits] * len(shares), shares, "o", color=line.get_color(), markersize=4)
-    ax.set(ylim=(-0.04, 1.06), yticks=[0, 0.5, 1], xlabel="digits of the number")
-    ax.set(ylabel="translated without error", xticks=DIGITS)
-    plots.legend(ax, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        runs = (" ".join(f"{share:.2f}" for share in column) for column in _columns(rows))
+        print(f"{stage:<32}", *(f"{run:<15}" for run in runs))
+    axes = plots.panels(1, len(DRAWN), width=2.9, height=0.9 + 0.26 * len(shown))
+    for ax, digits in zip(axes, DRAWN, strict=True):
+        for place, (stage, rows) in enumerate(shown.items()):
+            colour = plots.BLUE if stage[:2] == lesson else plots.GREY
+            ax.plot(seeds.at_digits(rows, digits), [place] * len(SEEDS), "o", color=colour)
+        ax.set_yticks(range(len(shown)), shown)
+        ax.grid(axis="y", color=plots.GREY, linewidth=0.4, alpha=0.6)
+        ax.set(xlim=(-0.04, 1.04), xticks=[0, 0.5, 1], ylim=(len(shown) - 0.5, -0.5))
+        ax.set(title=f"{digits} digits", xlabel="translated without error")
     if pieces and fewer(FIRST) == FIRST:
         _compare_first_steps("05" if lesson == "06" else lesson, pieces)
-    return ax
+    return axes
 
 
 def _columns(rows: list[Any]) -> list[tuple[float, ...]]:
@@ -216,27 +222,42 @@ def _compare_first_steps(lesson: str, pieces: dict[str, Piece]) -> None:
     )
 
 
-def _stages() -> dict[str, list[Any]]:
-    """{label: recorded rows} of all stages, in the course's order."""
-    mine = [row for row in recorded.read("translator_so_far", "stages") if "steps" not in row]
-    scored = seeds.where(recorded.read("score_functions", "five score functions"), steps=300)
-    scored = [row for row in scored if row["seed"] in SEEDS]
-    whole = [row for row in recorded.read("transformer", "positions") if "steps" not in row]
-    first = recorded.read("sequence_to_sequence", "size x steps")
+def stages() -> dict[str, list[Any]]:
+    """{label: recorded rows, seeds 0 to 2} of all stages, in the course's order."""
+    one_vector = {"d_state": 64, "steps": 300}
+    both = {"attention": True, "bidirectional": True, "steps": 300}
+    whole = _rows("transformer", "positions", source="sinusoidal", steps=None)
     return {
-        "02 one vector": seeds.where(first, d_state=64, steps=300),
-        "03 looks back, additive": seeds.where(scored, kind="additive"),
-        "04 scaled dot product": seeds.where(scored, kind="scaled_dot"),
-        "05 with queries, keys, values": seeds.where(mine, stage="05"),
-        "06 padding not hidden": seeds.where(mine, stage="06 no mask"),
-        "07 four heads": seeds.where(mine, stage="07"),
-        "08 no RNN reads, no positions": seeds.where(mine, stage="08 no positions"),
-        "08 no RNN reads, positions": seeds.where(mine, stage="08"),
-        "09 two blocks read": seeds.where(mine, stage="09"),
+        "02 one vector": _rows("sequence_to_sequence", "steps", **one_vector),
+        "03 additive; two RNNs of 64 read": _rows(
+            "bahdanau_attention", "attention x bidirectional", **both
+        ),
+        "04 additive; two RNNs of 32 read": _scored("additive"),
+        "04 scaled dot product": _scored("scaled_dot"),
+        "05 W_q, W_k and W_v": _mine("05"),
+        "06 padding not hidden": _mine("06 no mask"),
+        "07 four heads, W_o, biases": _mine("07"),
+        "08 rows of 64, no RNN reads": _mine("08 no positions"),
+        "08 positions": _mine("08"),
+        "09 two blocks read": _mine("09"),
         "10 blocks write, too": [
-            {**row, "accuracy": row["by digits"]} for row in seeds.where(whole, source="sinusoidal")
+            {**row, "accuracy": row["by digits"], "digits": list(DIGITS)} for row in whole
         ],
     }
+
+
+def _rows(lesson: str, experiment: str, **setting: Any) -> list[Any]:
+    """The recorded rows of a setting, with the seeds that are shown."""
+    found = seeds.where(recorded.read(lesson, experiment), **setting)
+    return [row for row in found if row["seed"] in SEEDS]
+
+
+def _mine(stage: str) -> list[Any]:
+    return _rows("translator_so_far", "stages", stage=stage, steps=None)
+
+
+def _scored(kind: str) -> list[Any]:
+    return _rows("score_functions", "five score functions", kind=kind, steps=300)
 
 
 STAGES = ("05", "06 no mask", "07", "08 no positions", "08", "09")

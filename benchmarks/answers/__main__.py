@@ -29,7 +29,7 @@ ANSWERS = {
     },
     "02": {
         "1 · rounded encodings": sequence_to_sequence.rounded,
-        "2 · letters": sequence_to_sequence.letters,
+        "2 · true letters": sequence_to_sequence.letters,
     },
     "03": {
         "1 · one word": bahdanau_attention.one_word,

@@ -11,6 +11,7 @@ from attention.scaled_dot_product_attention import scaled_dot_product_attention
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.transformer_blocks import EncoderLayer
 
+LESSONS = ("04", "05", "06", "07", "08", "09", "10")
 BOTH = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinusoidal_positions}
 
 
@@ -41,10 +42,52 @@ def test_a_wrong_piece_gives_others(capsys):
 
 def test_each_lesson_adds_its_stages(capsys):
     printed = []
-    for lesson in ("04", "05", "06", "07", "08", "09", "10"):
+    for lesson in LESSONS:
         translator_so_far.up_to(lesson)
         printed.append(capsys.readouterr().out.splitlines())
-    assert [len(lines) for lines in printed] == [4, 5, 6, 7, 9, 10, 11]
+    stages = list(translator_so_far.stages())
+    for lesson, lines in zip(LESSONS, printed, strict=True):
+        shown = [stage for stage in stages if stage[:2] <= lesson]
+        assert [line[: len(stage)] for line, stage in zip(lines[1:], shown, strict=True)] == shown
+
+
+def gru(into, d):
+    """How many parameters a GRU has."""
+    return 3 * d * (into + d) + 6 * d
+
+
+def annotations(numbers_more):
+    """How many parameters the decoder has more if an annotation has so many numbers more."""
+    return numbers_more * (64 + 3 * 64 + len(numbers().target_vocabulary))
+
+
+def block():
+    """How many parameters an encoder layer has: attention, two layers, two normalisations."""
+    return 4 * (64 * 64 + 64) + 2 * 64 * 128 + 128 + 64 + 2 * 2 * 64
+
+
+CHANGES = [  # a stage, the one it is compared with, and all the parameters that it has more
+    ("03", "02", lambda: gru(32, 64) + 64 * 64 + 64 * 128 + 64 + annotations(64)),
+    ("04 additive", "03", lambda: 2 * (gru(32, 32) - gru(32, 64)) - 64 * 64 - annotations(64)),
+    ("04 scaled", "04 additive", lambda: -(2 * 64 * 64 + 64)),
+    ("05", "04 scaled", lambda: 3 * 64 * 64),
+    ("06", "05", lambda: 0),
+    ("07 four heads, W_o, biases", "05", lambda: 64 * 64 + 4 * 64),
+    ("08 rows of 64", "07", lambda: 32 * len(numbers().source_vocabulary) - 2 * gru(32, 32)),
+    ("08 positions", "08 rows of 64", lambda: 0),
+    ("09 two blocks", "08 positions", lambda: 2 * block() + 2 * 64),
+]
+
+
+@pytest.mark.parametrize(("stage", "before", "more"), CHANGES)
+def test_what_a_stage_s_name_does_not_say_is_as_before(stage, before, more):
+    recorded = translator_so_far.stages()
+    one, other = (
+        next(rows for name, rows in recorded.items() if name.startswith(begins))
+        for begins in (stage, before)
+    )
+    assert [row["seed"] for row in one] == [row["seed"] for row in other] == [0, 1, 2]
+    assert one[0]["parameters"] - other[0]["parameters"] == more()
 
 
 @pytest.mark.parametrize(
