@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 from autograder import CourseError
@@ -32,9 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = "take lessons whose exercises came or went since work was handed in as they are now"
     add("--adopt", action="store_true", help=words)
     add("--preview", action="store_true", help="say who would gain and lose points; change nothing")
-    add(
-        "--notes", type=Path, metavar="FOLDER", help="with --preview: a note for each of them, here"
-    )
     add_shared(parser, "--sandbox")
     add("--cluster", metavar="URL", help="send the work to this Dask scheduler, as tcp://host:8786")
     add_shared(parser, "--db-url", "--course")
@@ -44,8 +40,6 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     if options.course and not os.path.isdir(options.course):
         raise CourseError(f"there is no folder {options.course}: --course names it")
-    if options.notes and not options.preview:
-        raise CourseError("--notes writes down what a preview finds: add --preview")
     warnings.showwarning = _warn
     needed = _walls(options)
     with _workers(options) as workers:

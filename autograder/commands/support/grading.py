@@ -17,7 +17,6 @@ from autograder.grading.classroom.misplaced import misplaced
 from autograder.grading.classroom.unexpected_names import absent, strangers
 from autograder.grading.notebook.lesson_by_content import FOREIGN
 from autograder.grading.notebook.result import Exercise, Result
-from autograder.grading.running import changed_points
 from autograder.grading.running.batch import Batch
 from autograder.grading.running.previewed import Previewed
 from autograder.grading.running.regrading import Regrading
@@ -132,8 +131,7 @@ def _work(batch: Batch, handed: list[Handed], workers: Any) -> int:
     start, total = time.monotonic(), len(batch.waiting)
 
     def line(number: int, one: Handed, result: Result) -> str:
-        gained = changed_points.gain(batch, one)
-        told = _line(number, total, result, batch.counts[one], gained)
+        told = _line(number, total, result, batch.counts[one])
         own = batch.copies.get(one)
         return f"{told}  (handed in by {own.student})" if own else told
 
@@ -142,8 +140,8 @@ def _work(batch: Batch, handed: list[Handed], workers: Any) -> int:
     return _sum_up(batch, handed, total, time.monotonic() - start)
 
 
-def _line(number: int, total: int, result: Result, counts: float, gained: float) -> str:
-    told = [f"was {result.score - gained:g}"] if gained else []
+def _line(number: int, total: int, result: Result, counts: float) -> str:
+    told = []
     if abs(counts - result.score) > 1e-6:  # by hand, or for being late
         told.append(f"counts as {counts:g}")
     if result.problem:
@@ -166,8 +164,6 @@ def _sum_up(batch: Batch, handed: list[Handed], total: int, seconds: float) -> i
     incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
     if total:
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
-    for sentence in changed_points.sentences(batch):
-        print(sentence)
     failed = [one for one in handed if one in batch.done and not batch.done[one].parts]
     for one in sorted({*incomplete, *failed}):
         why = batch.unkept.get(one, "see its reasons.json")

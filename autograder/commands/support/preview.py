@@ -4,7 +4,6 @@ import argparse
 import collections
 import sys
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any
 
 from autograder.commands.support import STOPPED
@@ -12,7 +11,7 @@ from autograder.commands.support.changed_lessons import HINT
 from autograder.commands.support.progress import work
 from autograder.grading.classroom.folders import PREVIEW, Course, Handed
 from autograder.grading.classroom.gradebook import Book, ChangedExercises
-from autograder.grading.running import change_notes, preview_lines
+from autograder.grading.running import preview_lines
 from autograder.grading.running.batch import Batch
 from autograder.grading.running.preview import Preview
 
@@ -26,12 +25,9 @@ def preview(
 ) -> int:
     """Grade beside the class, say what would be other points; returns the exit status.
 
-    options  the command's: ``notes``, a new folder for notes to the students concerned, or None;
-             ``adopt``, whether lessons with other exercises than before are taken as they are now
+    options  the command's: ``adopt``, whether lessons with other exercises than before are taken
+             as they are now
     """
-    notes: Path | None = options.notes
-    if notes:
-        change_notes.refuse(notes)
     print(f"A preview: no score, page or graded notebook is changed in {course.root}.")
     with Preview(course, handed, options.adopt) as found:
         batch = make_batch(found.book, found.handed)
@@ -41,7 +37,11 @@ def preview(
         found.compare(batch)
         for line in preview_lines.lines(found):
             print(line)
-    _close(batch, found, notes)
+    if batch.waiting:
+        print(
+            f"The results are kept in {PREVIEW}/: autograder grade takes them over, if nothing "
+            "changes until then."
+        )
     return _refused(found)
 
 
@@ -53,21 +53,6 @@ def _announce(batch: Batch, count: int) -> None:
     if batch.taken:
         print(f"{len(batch.taken)} of {count} are taken over from a preview before this one.")
     sys.stdout.flush()
-
-
-def _close(batch: Batch, found: Preview, notes: Path | None) -> None:
-    """Say where the notes are, and what comes next."""
-    if notes:
-        count = change_notes.write(notes, found.changes)
-        if count:
-            print(f"{notes}: {count} note{'s' * (count > 1)}, to be sent after autograder grade.")
-        else:
-            print("Nobody's points would change: no note is written.")
-    if batch.waiting:
-        print(
-            f"The results are kept in {PREVIEW}/: autograder grade takes them over, if nothing "
-            "changes until then."
-        )
 
 
 def _refused(found: Preview) -> int:

@@ -62,7 +62,6 @@ class Batch:
         self.done: dict[Handed, Result] = {}  # what is graded
         self.waiting: dict[Handed, dict[str, str]] = {}  # what is not: its dependencies, once known
         self.reasons: dict[Handed, str] = {}  # why it waits, in words, if it was graded before
-        self.before: dict[Handed, dict[str, float]] = {}  # by exercise, if the work is unchanged
         self.counts: dict[Handed, float] = {}  # points after changes by hand, if it is graded now
         self.unkept: dict[Handed, str] = {}  # why it could not be written down
         self.taken: set[Handed] = set()  # of those that wait: what a preview has made
@@ -83,7 +82,6 @@ class Batch:
                 self._previewed.drop(one)
                 return
             self.waiting[one], self.reasons[one] = parts, reason
-            self._note(one, kept, parts)
         self._take_over(one)
 
     def _take_over(self, one: Handed) -> None:
@@ -161,13 +159,6 @@ class Batch:
         if one in self.taken and not self._is_preview:
             self._previewed.drop(one)
         return result
-
-    def _note(self, one: Handed, kept: Result, parts: dict[str, str]) -> None:
-        """Note what is on record of work that was graded before and is the same as far as known."""
-        mine = parts["submission"]
-        if not kept.ungraded and kept.parts.get("submission", mine) == mine:
-            known = self._scores[one.lesson].get(one.student, {})
-            self.before[one] = {name: score for name, score in known.items() if score is not None}
 
     def _asked(self, kept: Result) -> str:
         again = self._regrading and kept.regrading != self._regrading
