@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 from autograder import ROOT, cell_metadata, lessons, notebook_kernel
 from autograder.checking.asking import recordings
-from autograder.checking.asking.right_answer import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import CheckFailed, imported, not_defined
@@ -110,7 +109,7 @@ def _seed(item: registry.Check) -> int:
     fixed = os.environ.get("AUTOGRADER_SEED")
     if fixed:
         return int(fixed)
-    kept = recordings.seeds(item) if reference(item) is None else []
+    kept = recordings.seeds(item) if registry.reference(item) is None else []
     drawn = random.SystemRandom()
     return drawn.choice(kept) if kept else drawn.randrange(1, 10**6)
 

@@ -4,6 +4,7 @@ import ast
 import hashlib
 import itertools
 import json
+import os
 from collections.abc import Container, Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -36,7 +37,7 @@ def modules(
             continue
         seen.add(name)
         path = root.joinpath(package, *rest).with_suffix(".py")
-        if path in hidden or not path.is_file():
+        if path in hidden or not os.path.isfile(path):  # no error where no path can be so long
             continue
         found.add(path)
         text = path.read_text(encoding="utf-8")
@@ -46,12 +47,15 @@ def modules(
 
 
 def of_lesson(name: str, root: Path, more: Iterable[str] = (), by_name: bool = False) -> list[Path]:
-    """Paths of what a lesson's checks, stored answers and library import, and ``more`` modules.
+    """Paths of a lesson's cards, of what its checks, answers and library import, of ``more``.
 
     name  of the lesson's modules, as in 'masked_attention'
     """
-    start = [f"autograder.checks.{name}", f"attention.{name}", *answer_modules(name), *more]
-    return modules(start, root, ("attention", "autograder"), by_name=by_name)
+    answers = answer_modules(name)
+    start = [f"autograder.checks.{name}", f"attention.{name}", *answers, *more]
+    cards = [root.joinpath(*answer.split(".")).with_suffix(".md") for answer in answers]
+    found = modules(start, root, ("attention", "autograder"), by_name=by_name)
+    return [*filter(Path.is_file, cards), *found]
 
 
 @lru_cache(maxsize=1000)

@@ -1,7 +1,7 @@
 """The command that judges every answer on many seeds."""
 
-from autograder.checking.asking.right_answer import reference
 from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.registry import reference
 from tests import seeds
 from tests.locked import of_exercise
 

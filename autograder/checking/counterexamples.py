@@ -14,12 +14,12 @@ import torch
 
 from autograder import CourseError
 from autograder.checking.asking import recordings
-from autograder.checking.asking.right_answer import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.describe_values import describe
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.checking.toolbox.failure import of_form
+from autograder.checking.toolbox.registry import reference
 from autograder.checking.toolbox.same_tensors import is_real
 from autograder.checking.toolbox.student_answer import Student, called_with
 from autograder.inside.answer import AnswerRaised, LocalAnswer

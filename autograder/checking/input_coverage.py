@@ -11,8 +11,8 @@ import torch
 from autograder.checking.asking.documented_behaviour import lies_far, measures_a_spread, unmet
 from autograder.checking.asking.probes import PROBES
 from autograder.checking.asking.questions import Question
-from autograder.checking.asking.right_answer import asked, reference
-from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, Check
+from autograder.checking.asking.right_answer import asked
+from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, Check, reference
 from autograder.inside.messages.values import leaves
 
 CLASSES = {

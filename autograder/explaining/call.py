@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.checking.asking.questions import Replied
-from autograder.checking.asking.right_answer import reference
-from autograder.checking.toolbox.registry import Check
+from autograder.checking.toolbox.registry import Check, reference
 from autograder.explaining import program, running
 from autograder.explaining.program import Asked, asked
 from autograder.explaining.replay import Replay

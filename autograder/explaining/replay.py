@@ -2,17 +2,18 @@
 
 import re
 import warnings
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from autograder import CourseError, cell_metadata
 from autograder.checking.asking.questions import Question, Replied, replies
-from autograder.checking.asking.right_answer import asked, reference
+from autograder.checking.asking.right_answer import asked
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox.failure import CheckFailed
 from autograder.checking.toolbox.inputs import Draw
-from autograder.checking.toolbox.registry import Check
+from autograder.checking.toolbox.registry import Check, reference
 from autograder.checking.toolbox.student_answer import Student
 from autograder.explaining import culprit
 from autograder.explaining.culprit import Line
@@ -20,6 +21,7 @@ from autograder.explaining.noted import Exchange, Noted
 from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
 from autograder.inside.answer import AnyAnswer, LocalAnswer
 from autograder.inside.limits import out_of_memory
+from autograder.sandbox.clock import Allowance
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
 
@@ -66,13 +68,21 @@ def sources(notebook: dict[str, Any], exercise: str) -> list[str]:
 
 
 def ready(sandbox: Sandbox, cells: Sequence[str]) -> StudentProcess:
-    """A student's process that has run ``cells``, save those that end it."""
-    process = sandbox.start()
-    for place, source in enumerate(cells):
+    """A student's process that has run ``cells``, save those that end it.
+
+    Raises CourseError where they take more than a notebook may.
+    """
+    left = Allowance(sandbox.limits.notebook_seconds, sandbox.limits.patience)
+    process, waiting, done = sandbox.start(left), deque(cells), list[str]()
+    while waiting:
+        source = waiting.popleft()
         try:
             process.run(source)
-        except StudentLost:
-            return ready(sandbox, [*cells[:place], *cells[place + 1 :]])
+            done.append(source)
+        except StudentLost as lost:
+            if left.spent:
+                raise CourseError(f"the notebook's cells had to be stopped: {lost}") from None
+            process, waiting, done = sandbox.start(left), deque([*done, *waiting]), []
     return process
 
 

@@ -17,8 +17,9 @@ from autograder.checking.asking import recordings as recorded
 from autograder.checking.asking.fingerprints import fingerprint
 from autograder.checking.asking.questions import Question, Replied, agree, replies, until_lost
 from autograder.checking.asking.recordings import Noting, Recording, Replaying
-from autograder.checking.asking.right_answer import asked_of, reference
+from autograder.checking.asking.right_answer import asked_of
 from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.registry import reference
 from autograder.inside.answer import LocalAnswer
 
 ASKING = ("fingerprints", "questions", "recordings", "right_answer")  # what this module uses

@@ -54,10 +54,12 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     _refuse_dependent(chosen, hidden)
     modules = _modules([*before, *chosen], hidden)
     answers = [name for lesson in before for name in lessons.answer_modules(lesson.name)]
-    modules |= {ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in answers}
+    stored = [ROOT.joinpath(*name.split(".")) for name in answers]
+    modules |= {path.with_suffix(".py") for path in stored}
     packages = {folder / "__init__.py" for path in modules for folder in path.parents}
     modules |= {path for path in packages if path.is_file()}
     paths = [*modules, *_scripts(modules), *(ROOT / name for name in ALWAYS)]
+    paths += [path.with_suffix(".md") for path in stored]
     paths += (ROOT / "data").rglob("*")
     files = {one.relative_to(ROOT).as_posix(): one.read_bytes() for one in paths if one.is_file()}
     for lesson in chosen:

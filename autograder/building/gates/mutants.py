@@ -5,11 +5,12 @@ import importlib
 import signal
 from collections.abc import Collection, Iterable, Iterator
 
-from autograder.checking.asking.right_answer import asked, reference
+from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis.mutations import Mutant, mutants
 from autograder.checking.input_coverage import CLASSES, coverage, unknown
 from autograder.checking.run_check import accepts
 from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.registry import reference
 from autograder.inside.answer import LocalAnswer
 
 # Of CPU: a mutant that takes longer does not end, or might as well not: it is rejected. Those that

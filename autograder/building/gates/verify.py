@@ -24,7 +24,7 @@ from nbformat import NotebookNode
 
 from autograder import ROOT, CourseError, cell_metadata, lessons
 from autograder.building.build import build
-from autograder.building.gates import care, evidence, mutants
+from autograder.building.gates import cards, care, evidence, mutants
 from autograder.building.gates.affected import affected_names
 from autograder.building.gates.hint_quotes import unsaid
 from autograder.building.gates.leaks import leaks
@@ -178,6 +178,8 @@ class _Gates:
             self.verdict.careless += len(registry.careless_answers(item))
             seeds = () if is_broken else self.seeds
             self.verdict.failures += care.gate(item, points, released, seeds)
+            if not is_broken:
+                self.verdict.failures += cards.gate(self.lesson, item, self.seeds[0])
             lucky, refused = self._surprises(item, wrong, right)
             told = []
             for known in wrong:

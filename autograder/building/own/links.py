@@ -22,6 +22,7 @@ PLACES = {  # of the folder's files, in the course
     "checks": "autograder/checks",
     "mistakes": "autograder/mistakes",
 }
+ENDINGS = (".py", ".md")  # of cards, too
 FIRST, LAST = 50, 99
 NAME = re.compile(rf"{lessons.OWN}[a-z][a-z0-9_]*")
 SLUG = re.compile(rf"[5-9][0-9]_(?!{lessons.OWN_ANSWERS}){NAME.pattern}")
@@ -56,8 +57,9 @@ def _linked(root: Path) -> Iterator[Path]:
     """The links that are there."""
     for kind, where in PLACES.items():
         start = "[5-9][0-9]_" if kind == SOURCE else ""
-        found = (root / where).glob(f"{start}{lessons.OWN}*.py")
-        yield from [path for path in found if path.is_symlink()]
+        for ending in ENDINGS:
+            found = (root / where).glob(f"{start}{lessons.OWN}*{ending}")
+            yield from [path for path in found if path.is_symlink()]
 
 
 def _link(place: Path, path: Path) -> None:
@@ -87,11 +89,13 @@ def _wanted(folder: Path, root: Path) -> dict[Path, Path]:
     }
     _refuse_names(files, folder, root)
     _refuse_incomplete(files, folder)
-    return {
+    found = {
         root / where / f"{name}.py": path
         for kind, where in PLACES.items()
         for name, path in files[kind].items()
     }
+    cards = [path.resolve() for path in (folder / "mistakes").glob(f"{lessons.OWN}*.md")]
+    return found | {root / PLACES["mistakes"] / path.name: path for path in cards}
 
 
 def refuse_folder(folder: Path, root: Path) -> None:

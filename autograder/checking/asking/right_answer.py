@@ -6,28 +6,15 @@ replies compared as a whole.
 """
 
 import functools
-import importlib
-from collections.abc import Callable
-from typing import Any
 
 from autograder.checking.asking import recordings
 from autograder.checking.asking.probes import answerable, probes_of
 from autograder.checking.asking.questions import KEPT, Question, Replied, Session, replies_of
 from autograder.checking.toolbox.failure import CheckFailed, noting
 from autograder.checking.toolbox.inputs import Draw
-from autograder.checking.toolbox.registry import Check
+from autograder.checking.toolbox.registry import Check, reference
 from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import AnyAnswer, LocalAnswer
-
-
-def reference(item: Check) -> Callable[..., Any] | None:
-    """The library's own answer to an exercise, or None where there is none."""
-    if item.reference is not None:
-        return item.reference
-    try:
-        return getattr(importlib.import_module(f"attention.{item.lesson}"), item.name, None)
-    except ImportError:
-        return None
 
 
 @functools.lru_cache(maxsize=KEPT)

@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 from autograder.checking.asking import recordings
 from autograder.checking.asking.fingerprints import fits
 from autograder.checking.asking.questions import KEPT, Question, Replied, replies
-from autograder.checking.asking.right_answer import asked, reference
+from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis.mutations import Mutant, may_not_end, mutants
 from autograder.checking.toolbox import registry
-from autograder.checking.toolbox.registry import Answer, Check
+from autograder.checking.toolbox.registry import Answer, Check, reference
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.isolation import data_held
 

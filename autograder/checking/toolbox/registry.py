@@ -1,20 +1,23 @@
 """The registry of checks, named mistakes and alternative answers.
 
 A lesson's checks live in ``autograder/checks/<lesson>.py`` and register themselves with ``@check``;
-its stored answers live in ``autograder/mistakes/<lesson>.py``, an instructor's own ones beside it
-in ``own_for_<lesson>.py``, and register with ``@mistake``, ``@alternative`` and ``@careless``. The
-function's name is the name of the exercise, or of the mistake.
+its mistakes live in ``autograder/mistakes/<lesson>.md`` as cards, and what is no edit of the right
+answer, and all right answers written otherwise, in ``<lesson>.py`` beside it, where they register
+with ``@mistake``, ``@alternative`` and ``@careless``. An instructor's own ones lie in
+``own_for_<lesson>``. The function's name is the name of the exercise, or of the mistake.
 """
 
 import importlib
 import importlib.util
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from autograder import CourseError
+from autograder.checking.toolbox import cards
 from autograder.lessons import answer_modules
 
 Run = Callable[..., None]  # a check: run(student, draw)
@@ -61,6 +64,7 @@ class Answer:
     where: Callable[..., Any] | None = None
     is_careless: bool = False
     earns: tuple[str, ...] | None = None
+    text: str = ""  # of a card: what a student would have written
 
 
 _checks: dict[str, Check] = {}
@@ -208,10 +212,45 @@ def of_lesson(lesson: str) -> dict[str, Check]:
     return {name: item for name, item in _checks.items() if item.lesson == lesson}
 
 
+def reference(item: Check) -> Callable[..., Any] | None:
+    """The library's own answer to an exercise, or None where there is none."""
+    if item.reference is not None:
+        return item.reference
+    try:
+        return getattr(importlib.import_module(f"attention.{item.lesson}"), item.name, None)
+    except ImportError:
+        return None
+
+
 def stored_answers(item: Check) -> list[Answer]:
     """Return the stored answers to a Check's exercise: mistakes and alternatives together."""
     _import_answers(item.lesson)
-    return list(_answers.get(item.name, []))
+    known = _answers.setdefault(item.name, [])
+    for path in card_files(item.lesson):
+        if not any(one.name.startswith(f"{path.name}:") for one in known):
+            known += _from_cards(item, path)
+    return list(known)
+
+
+def card_files(lesson: str) -> list[Path]:
+    """Where the cards of a lesson are, an instructor's own ones last; not all need be there."""
+    folders = importlib.import_module("autograder.mistakes").__path__
+    names = [module.rpartition(".")[2] for module in answer_modules(lesson)]
+    return [Path(folder) / f"{name}.md" for name in names for folder in folders]
+
+
+def _from_cards(item: Check, path: Path) -> Iterator[Answer]:
+    """The mistakes of an exercise that a file of cards holds."""
+    wanted = [card for card in cards.read(path) if card.exercise == item.name]
+    right = reference(item) if wanted else None
+    if right is None:
+        return
+    source, module = inspect.getsource(right), f"autograder.mistakes.{path.stem}"
+    for card in wanted:
+        text = cards.applied(card, source)
+        target = cards.made(card, text, right, module)
+        earns = card.earns or None
+        yield Answer(card.name, item.name, target, card.hint, earns=earns, text=text)
 
 
 def _import_answers(lesson: str) -> None:
@@ -234,12 +273,19 @@ def strays(lesson: str) -> list[Answer]:
     """Return the stored answers of a lesson whose exercise is not one of the lesson's."""
     _import_answers(lesson)
     known, modules = of_lesson(lesson), answer_modules(lesson)
-    return [
+    found = [
         answer
         for answers in _answers.values()
         for answer in answers
         if answer.target.__module__ in modules and answer.exercise not in known
     ]
+    found += [
+        Answer(card.name, card.exercise, cards.read, card.hint)
+        for path in card_files(lesson)
+        for card in cards.read(path)
+        if card.exercise not in known
+    ]
+    return found
 
 
 def mistakes(item: Check) -> list[Answer]:

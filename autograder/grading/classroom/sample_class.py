@@ -72,6 +72,8 @@ def cell_of(answer: registry.Answer) -> str:
 
     What it imports from the lesson's own module is given in the notebook.
     """
+    if answer.text:
+        return answer.text
     module = ast.parse(inspect.getsource(importlib.import_module(answer.target.__module__)))
     stored_in = answer.target.__module__.rpartition(".")[2]
     given = f"attention.{stored_in.removeprefix(lessons.OWN_ANSWERS)}"
@@ -93,15 +95,18 @@ def cell_of(answer: registry.Answer) -> str:
 
 def used(definition: ast.stmt, body: list[ast.stmt]) -> list[ast.stmt]:
     """The statements of a module that ``definition`` needs: imports, constants, helpers."""
-    names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
-    found: list[ast.stmt] = []
-    size = -1
-    while size != len(found):  # a helper may need another one
-        size = len(found)
-        found = [node for node in body if names & defines(node)]
-        parts = [part for node in found for part in ast.walk(node)]
-        names |= {part.id for part in parts if isinstance(part, ast.Name)}
-    return found
+    by_name: dict[str, list[ast.stmt]] = {}
+    for node in body:
+        for name in defines(node):
+            by_name.setdefault(name, []).append(node)
+    found, waiting = set[ast.stmt](), [definition]
+    while waiting:  # a helper may need another one
+        parts = ast.walk(waiting.pop())
+        names = {part.id for part in parts if isinstance(part, ast.Name)}
+        new = {node for name in names for node in by_name.get(name, ())} - found
+        found |= new
+        waiting += new
+    return [node for node in body if node in found]
 
 
 def _registers(decorator: ast.expr) -> bool:

@@ -12,8 +12,8 @@ from unittest import mock
 
 import torch
 
-from autograder.checking.asking.right_answer import reference
 from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.registry import reference
 from autograder.grading.execution import execute
 from autograder.inside import answer as inside
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply

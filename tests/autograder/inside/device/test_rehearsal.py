@@ -10,8 +10,9 @@ from torch.nn import functional as F  # noqa: N812
 from attention.provided.measuring.saved_for_backward import kept_tensors
 from autograder.checking.asking.probes import probes_of
 from autograder.checking.asking.questions import replies
-from autograder.checking.asking.right_answer import asked, reference
+from autograder.checking.asking.right_answer import asked
 from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.registry import reference
 from autograder.inside.answer import AnswerRaised, LocalAnswer
 from autograder.inside.device.rehearsal import (
     DEVICE,
