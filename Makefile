@@ -10,7 +10,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-search bench-term
+.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-search bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -72,9 +72,6 @@ attacks: install        ## let hostile notebooks and replies try to earn points 
 bench-grading: install  ## compare the speed of grading with stock nbgrader, and one worker with two
 	$(BIN)/python -m benchmarks.grading
 
-bench-busy: install     ## grade right answers while ten other programs keep the cores busy
-	$(BIN)/python -m benchmarks.busy_grading
-
 bench-attention: install  ## compare the course's attention with PyTorch's
 	$(BIN)/python benchmarks/attention_kernels.py
 
@@ -106,9 +103,6 @@ bench-digits: install   ## train what lesson 16 compares on digits: 21 networks,
 
 bench-language-models: install  ## train what lesson 15 compares on long texts: 27 models, 13 minutes of CPU time
 	$(BIN)/python -m benchmarks.language_models --jobs 2
-
-bench-checks: install   ## how long a student waits for a check
-	$(BIN)/python -m benchmarks.checks
 
 bench-docstrings: install       ## train a writer of docstrings' first lines: 3 models, 20 minutes of CPU time
 	$(BIN)/python -m benchmarks.docstrings
