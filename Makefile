@@ -10,7 +10,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-search bench-term
+.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-search bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -71,6 +71,9 @@ attacks: install        ## let hostile notebooks and replies try to earn points 
 
 bench-grading: install  ## compare the speed of grading with stock nbgrader, and one worker with two
 	$(BIN)/python -m benchmarks.grading
+
+bench-busy: install     ## grade right answers while ten other programs keep the cores busy
+	$(BIN)/python -m benchmarks.busy_grading
 
 bench-attention: install  ## compare the course's attention with PyTorch's
 	$(BIN)/python benchmarks/attention_kernels.py
