@@ -17,13 +17,7 @@ import time
 from typing import Any
 
 from autograder.inside import cpu_time, isolation, server
-from autograder.inside.limits import (
-    NONE,
-    OUT_OF_MEMORY,
-    OWN,
-    Limits,
-    out_of_memory,
-)
+from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits, out_of_memory
 from autograder.inside.messages.channel import Channel
 
 WATCH_SECONDS = 0.1
@@ -163,4 +157,5 @@ def main(control_fd: str, options: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's to handle
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whatever the grader was started with
     main(*sys.argv[1:])

@@ -9,6 +9,7 @@ import pytest
 
 from autograder.inside.limits import Limits
 from autograder.inside.messages.channel import STEP
+from autograder.sandbox import cgroup
 from autograder.sandbox.clock import GAP, Allowance, Clock, OutOfTime, readable
 from autograder.sandbox.process import StudentLost
 from autograder.sandbox.sandbox import Sandbox
@@ -116,6 +117,12 @@ class TestStudents:
             ("import subprocess; subprocess.run(['sh', '-c', 'while :; do :; done'])", "processor"),
             ("import time; time.sleep(1000)", "in which it slept or waited"),
             ("import subprocess; subprocess.run(['sleep', '1000'])", "slept or waited"),
+            (
+                "import ctypes, os, time\nclone = 56 if os.uname().machine == 'x86_64' else 220\n"
+                "if not ctypes.CDLL(None).syscall(clone, 0x4000 | 17, 0, 0, 0, 0):\n"
+                "    time.sleep(1000)",
+                "slept or waited",
+            ),
             ("import os, signal; os.kill(os.getppid() or os.getpid(), 0); signal.pause()", "slept"),
         ],
     )
@@ -125,8 +132,18 @@ class TestStudents:
         assert not lost.value.doubtful
         assert printed(small.start(), "print(2)") == "2"
 
+    def test_a_childs_time_stays_in_sight_until_it_is_waited_for(self, walled):
+        source = (
+            "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+            "child = os.fork()\nif child == 0:\n    os._exit(0)\n"
+            "os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)\n"
+            "print(os.path.exists(f'/proc/{child}/stat'), os.wait()[0] == child)"
+        )
+        assert printed(walled.start(), source) == "True True"
+
     @pytest.mark.long
-    def test_children_that_nobody_waits_for_end_in_the_graders_patience(self):
+    def test_children_that_nobody_waits_for_end_in_the_graders_patience(self, monkeypatch):
+        monkeypatch.setattr(cgroup, "make", lambda _: None)
         source = (
             "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
             "while True:\n    if os.fork() == 0:\n        os._exit(0)"
