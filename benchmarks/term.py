@@ -1,7 +1,8 @@
 """A term with a generated class, through every command: ``make bench-term``.
 
 Each of N students hands in each lesson once, as a zip that an LMS gives: right answers, answers
-right in another way, and stored mistakes; every tenth tries to take the grading down (`--hostile`).
+right in another way, and stored mistakes; every tenth tries to take the grading down (`--hostile`),
+with `--tricks` by what no limit on a process sees.
 The class is received, graded, told its feedback and reported, lesson by lesson. For each command
 the table shows its time, the peak memory of its processes and what it left on disk. The last lines
 say how many hand-ins are without a score, and how many lost points that they should have kept, or
@@ -55,10 +56,11 @@ def roster(count):
     return stream.getvalue()
 
 
-def hand_ins(slug, count, seed, every):
+def hand_ins(slug, count, seed, every, harms):
     """(A zip as Canvas gives it, {student: exercises that are wrong}).
 
     every  so many students' notebook is hostile; 0: none
+    harms  names of what the hostile ones do, in turn
     """
     drawn = random.Random(f"{seed} {slug}")
     items = registry.of_lesson(slug.partition("_")[2])
@@ -68,7 +70,10 @@ def hand_ins(slug, count, seed, every):
             who = "".join(name.lower().split(", "))
             path = f"{who}_{70_000 + number}_{900_000 + number}_{slug}.ipynb"
             attacks = every > 0 and number % every == every - 1
-            notebook, wrong[student] = _notebook(slug, items, drawn, attacks and number // every)
+            harm = harms[number // every % len(harms)] if attacks else ""
+            notebook, wrong[student] = _notebook(slug, items, drawn, harm)
+            if harm in hostile.TRICKS and not hostile.TRICKS[harm]:  # it is no notebook
+                path, notebook, _ = f"{path}.zip", hostile.flood(), wrong.pop(student)
             archive.writestr(path, notebook)
     return stream.getvalue(), wrong
 
@@ -76,7 +81,7 @@ def hand_ins(slug, count, seed, every):
 def _notebook(slug, items, drawn, harm):
     """(Its text, its wrong exercises): each right, right in another way, or wrong as stored.
 
-    harm  the number of what the first exercise's cell does to the grading, or False
+    harm  what the first exercise's cell does to the grading, or ''
     """
     answers, wrong = {}, set()
     for name, item in items.items():
@@ -85,9 +90,9 @@ def _notebook(slug, items, drawn, harm):
         if known:
             answers[name] = drawn.choice(known)
             wrong |= {name} if kind is registry.mistakes else set()
-    if harm is not False:
-        first, names = next(iter(items)), list(hostile.HARMS)
-        answers[first] = hostile.cell(names[harm % len(names)], first)
+    if harm:
+        first = next(iter(items))
+        answers[first] = hostile.cell(harm, first)
         wrong.add(first)
     return nbformat.writes(sample_class.handed_in(slug, answers)), wrong
 
@@ -102,7 +107,8 @@ class Measured:
     def run(self, *command):
         """Run ``autograder`` with these arguments; returns the seconds that it took."""
         before = self._disk()
-        seconds, peak = timed([PROGRAM, *map(str, command)], self._course, itself=True)
+        most = int(command[0] == "receive")  # where a file is not taken, as a flood of a zip
+        seconds, peak = timed([PROGRAM, *map(str, command)], self._course, True, most)
         row = self.rows[command[0]]
         row[0] += seconds
         row[1] = max(row[1], peak)
@@ -131,7 +137,8 @@ class Term:
     def lesson(self, slug, cluster):
         """Take the class through one lesson, from the zip to the feedback."""
         options, run = self._options, self.measured.run
-        made = hand_ins(slug, options.students, options.seed, options.hostile)
+        harms = list(hostile.TRICKS if options.tricks else hostile.HARMS)
+        made = hand_ins(slug, options.students, options.seed, options.hostile, harms)
         content, self.wrong[slug] = made
         archive = self._course / "download.zip"
         archive.write_bytes(content)
@@ -191,6 +198,7 @@ def _parser():
     add("lessons", nargs="*", help="number or name; default: all")
     add("--students", type=int, default=300)
     add("--hostile", type=int, default=10, metavar="N", help="every Nth student is; 0: none")
+    add("--tricks", action="store_true", help="the hostile do what no limit on a process sees")
     add("--seed", type=int, default=1)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--cluster", help="the address of a Dask scheduler")
