@@ -77,7 +77,9 @@ def command(view: Path | str, program: list[str], secrets: Iterable[str] = ()) -
     arguments += ["--ro-bind", str(view), COURSE]
     if "/tmp" not in _folders_above(visible):
         arguments += ["--symlink", SCRATCH, "/tmp"]
-    arguments += ["--dev", "/dev", "--perms", "1777", "--tmpfs", SCRATCH, "--chdir", SCRATCH]
+    # What of /dev/zero is mapped and shared is memory that no limit counts.
+    arguments += ["--dev", "/dev", *NOTHING, "/dev/zero"]
+    arguments += ["--perms", "1777", "--tmpfs", SCRATCH, "--chdir", SCRATCH]
     for name, value in environment(COURSE, f"{SCRATCH}/home").items():
         arguments += ["--setenv", name, value]
     for path in [*filter(os.path.isdir, hidden), "/dev", "/"]:

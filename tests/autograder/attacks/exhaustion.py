@@ -9,10 +9,13 @@ def fork_bomb(paper):
     paper.first("""
         import mmap
         import os
+        import tempfile
         import time
 
         stop = time.monotonic() + 5
-        counter = mmap.mmap(-1, 8)      # shared by all
+        with tempfile.TemporaryFile() as file:
+            file.truncate(8)
+            counter = mmap.mmap(file.fileno(), 8)       # shared by all
 
         def count():
             number = int.from_bytes(counter[:8], "little") + 1

@@ -99,9 +99,12 @@ def memory_in_socket_buffers(paper):
         + """
 import mmap
 import socket
+import tempfile
 import time
 
-held = mmap.mmap(-1, 8 * 30)        # shared by all: bytes that each child has sent
+with tempfile.TemporaryFile() as file:
+    file.truncate(8 * 30)
+    held = mmap.mmap(file.fileno(), 8 * 30)     # shared by all: bytes that each child has sent
 
 
 def fill(index, stop):
@@ -170,5 +173,62 @@ def won():
             pass
     print("held in buffers:", sent >> 20, "MiB")
     return sent >= 200 * 2**20
+"""
+    )
+
+
+@attack(stock=False)
+def memory_pinned_by_pipes(paper):
+    """4 KiB of each huge page spliced into pipes, then unmapped: won if 200 MiB are held so."""
+    paper.burglar(
+        CAREFUL
+        + """
+import mmap
+
+HUGE = 2**21
+
+
+class Piece(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+def won():
+    libc, kept = ctypes.CDLL(None, use_errno=True), []
+    while len(kept) < 7 and room():
+        kept.append(os.pipe())
+        area = mmap.mmap(-1, 17 * HUGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        area.madvise(mmap.MADV_HUGEPAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(area)) // HUGE + 1
+        pages = [(start + number) * HUGE for number in range(16)]
+        for page in pages:
+            ctypes.memset(page, 1, 1)
+        sent = libc.vmsplice(kept[-1][1], (Piece * 16)(*((page, 4096) for page in pages)), 16, 2)
+        area.close()
+        if sent != 16 * 4096:
+            return False
+    return len(kept) == 7
+"""
+    )
+
+
+@attack(stock=False)
+def memory_shared_by_nobody(paper):
+    """Shared memory in no file, or in /dev/zero, out of sight once filled: won with 200 MiB."""
+    paper.burglar(
+        CAREFUL
+        + """
+import mmap
+
+
+def won():
+    for number in [-1, os.open("/dev/zero", os.O_RDWR)]:
+        try:
+            area = mmap.mmap(number, 200 * 2**20)
+            area[::4096] = bytes(200 * 2**8)
+            area.madvise(mmap.MADV_DONTNEED)    # it stays, but no process is said to have it
+            return True
+        except OSError as error:
+            print(error)
+    return False
 """
     )

@@ -311,3 +311,28 @@ def write_where_it_came_from(paper):
                         return True
             return False
     """)
+
+
+@attack
+def objects_in_the_kernel(paper):
+    """Rings, contexts, keys, watches, splices: one that a notebook has no use for is made."""
+    paper.burglar(
+        LIBC
+        + """
+# io_setup, keyctl, perf_event_open, userfaultfd, io_uring_setup
+numbers = {"x86_64": (206, 250, 298, 323, 425), "aarch64": (0, 219, 241, 282, 425)}
+
+
+def won():
+    room = ctypes.create_string_buffer(4096)
+    words = [(1, room), (0, -3, 1), (room, 0, -1, -1, 0), (1,), (1, room)]
+    for number, arguments in zip(numbers[os.uname().machine], words):
+        if libc.syscall(number, *arguments) >= 0:
+            return True
+    if libc.memfd_create(b"one", 0) >= 0 or libc.inotify_init() >= 0:
+        return True
+    one, other = os.pipe(), os.pipe()
+    os.write(one[1], b"x")
+    return libc.tee(one[0], other[1], 1, 0) > 0
+"""
+    )
