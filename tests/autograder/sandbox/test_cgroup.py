@@ -62,6 +62,16 @@ class TestPlace:
     def test_groups_are_made_within_this_processs_own_or_beside_it(self, tmp_path, said, places):
         assert cgroup._above(tmp_path, said) == [tmp_path / one for one in places]
 
+    def test_of_several_the_one_that_keeps_most_is_taken(self, tmp_path, monkeypatch):
+        (tmp_path / "cgroup.controllers").touch()
+        keeps = {"own": ["cpu"], "beside": ["cpu", "memory"], "above": []}
+        monkeypatch.setattr(cgroup, "MOUNTS", [tmp_path / "no", tmp_path])
+        monkeypatch.setattr(cgroup, "_above", lambda mount, _: [mount / name for name in keeps])
+        monkeypatch.setattr(cgroup, "_kept_in", lambda place: keeps[place.name])
+        assert cgroup._place.__wrapped__() == tmp_path / "beside"
+        keeps |= {"own": [], "beside": []}
+        assert cgroup._place.__wrapped__() is None
+
     def test_a_folder_that_is_no_group_keeps_nothing(self, tmp_path):
         assert cgroup._kept_in(tmp_path) == []
         assert cgroup._kept_in(tmp_path / "missing") == []
