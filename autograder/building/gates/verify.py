@@ -3,7 +3,8 @@
 1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
 rejected, with its own hint, and costs only its own exercise · 4 every right answer written
 differently passes, a careless one loses the care share, each core rests on the text · 5 no solution
-line stands in lessons/ · 6 generated files match their source · 7 a broken reference is rejected.
+line stands in lessons/ · 6 generated files match their source · 7 a broken reference is rejected,
+and so is whatever the lesson's students can import.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from nbformat import NotebookNode
 
 from autograder import ROOT, CourseError, cell_metadata, lessons
 from autograder.building.build import build
-from autograder.building.gates import cards, care, evidence, mutants
+from autograder.building.gates import cards, care, evidence, in_sight, mutants
 from autograder.building.gates.affected import affected_names
 from autograder.building.gates.hint_quotes import unsaid
 from autograder.building.gates.leaks import leaks
@@ -149,6 +150,8 @@ class _Gates:
         verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0], with_mutants)
         verdict.alive = sum("accepts a mutant" in failure for failure in failures)
         verdict.failures += failures
+        if with_mutants:
+            verdict.failures += in_sight.gate(items, lesson.slug, SEEDS[0])
         for changed in build([lesson.slug], check=True, root=root).changed:
             self.fail(
                 f"{changed.relative_to(root)} differs from its source; run `autograder build`"

@@ -1,0 +1,67 @@
+"""A gate for what a lesson's students can import: none of it answers one of its exercises."""
+
+import contextlib
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from autograder import ROOT
+from autograder.building.gates.mutants import Endless, bounded
+from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import registry
+from autograder.inside.answer import LocalAnswer
+from autograder.sandbox import visible_files
+from autograder.temporary import Temporary
+
+# What may earn points, by exercise: a function of the library, and why it gives nothing away.
+GIVEN: Mapping[str, Mapping[str, str]] = {}
+
+
+def gate(items: Iterable[registry.Check], lesson: str, seed: int) -> Iterator[str]:
+    """The functions in sight of a lesson's students that earn points in it, a line each.
+
+    lesson  '02_sequence_to_sequence'
+
+    Also the reasons in GIVEN that have gone stale.
+    """
+    candidates = in_sight(lesson)
+    with Temporary(prefix="autograder-") as folder, contextlib.chdir(folder):
+        for item in items:
+            earned = {name for name, one in candidates.items() if _earns(item, one, seed)}
+            for name in sorted(earned - GIVEN.get(item.name, {}).keys()):
+                yield f"{item.name}: {name} is in sight of its students, and earns points"
+            for name in sorted(GIVEN.get(item.name, {}).keys() - earned):
+                yield f"{item.name}: GIVEN names {name}, which earns nothing or is not in sight"
+
+
+def in_sight(lesson: str) -> dict[str, Callable[..., Any]]:
+    """All functions, classes and methods of the library that can be imported, by dotted name.
+
+    They are in the modules that the grading shows, which are more than a release holds.
+    """
+    library, found = visible_files.LIBRARY, dict[int, tuple[str, Callable[..., Any]]]()
+    for path in sorted({*library.rglob("*.py")} - visible_files.hidden(library, lesson)):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if not name.endswith("__main__"):
+            for place, one in _callables(name, vars(importlib.import_module(name))):
+                found.setdefault(id(one), (place, one))  # others import it from there
+    return dict(found.values())
+
+
+def _callables(name: str, there: Mapping[str, Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for key, one in there.items():
+        if callable(one) and str(getattr(one, "__module__", "")).startswith("attention"):
+            yield f"{name}.{key}", one
+            if inspect.isclass(one) and not key.startswith("__"):
+                methods = {own: getattr(one, own) for own in vars(one) if not own.startswith("__")}
+                yield from _callables(f"{name}.{key}", methods)
+
+
+def _earns(item: registry.Check, target: Callable[..., Any], seed: int) -> bool:
+    try:
+        with bounded():
+            failure = run_check(item, LocalAnswer(target), seed, explain=False)
+    except (Endless, SystemExit):
+        return False
+    return failure is None or failure.cost < 1

@@ -1,0 +1,53 @@
+"""What a lesson's students can import is tried as an answer to each of its exercises."""
+
+import pytest
+import torch
+
+from attention.provided.data.numbers import Corpus
+from autograder.building.gates import in_sight
+from autograder.checking.toolbox import registry
+
+SLUG = "02_sequence_to_sequence"
+
+
+@pytest.fixture
+def loss():
+    return registry.of_lesson("sequence_to_sequence")["masked_cross_entropy"]
+
+
+def token_loss(logits, target):
+    return torch.nn.functional.cross_entropy(logits.transpose(1, 2), target, ignore_index=0)
+
+
+def leaves(*args):
+    raise SystemExit
+
+
+def never_ends(*args):
+    while True:
+        pass
+
+
+def told(monkeypatch, item, seen, given=None):
+    monkeypatch.setattr(in_sight, "in_sight", lambda lesson: seen)
+    monkeypatch.setattr(in_sight, "GIVEN", {item.name: given or {}})
+    return list(in_sight.gate([item], SLUG, seed=11))
+
+
+def test_what_earns_a_part_is_told_unless_there_is_a_reason(monkeypatch, loss):
+    seen = {"a.token_loss": token_loss, "a.leaves": leaves, "a.endless": never_ends}
+    monkeypatch.setattr("autograder.building.gates.mutants.SECONDS", 0.2)
+    told_of = "masked_cross_entropy: a.token_loss is in sight of its students, and earns points"
+    assert told(monkeypatch, loss, seen) == [told_of]
+    assert told(monkeypatch, loss, seen, {"a.token_loss": "its text names it"}) == []
+    (stale,) = told(monkeypatch, loss, {}, {"a.token_loss": "its text names it"})
+    assert "GIVEN names a.token_loss" in stale
+
+
+def test_in_sight_is_what_the_grading_shows():
+    seen = in_sight.in_sight(SLUG)
+    modules = {one.__module__ for one in seen.values()}
+    assert "attention.experiments.sequence_to_sequence" in modules
+    assert "attention.kernel_regression" in modules  # its students wrote it
+    assert not modules & {"attention.sequence_to_sequence", "attention.train.corpora.bpe"}
+    assert Corpus in seen.values() and Corpus.batch in seen.values()
