@@ -12,83 +12,6 @@ from tests.locked import right, wrong
 
 @wrong(
     "bidirectional_annotations",
-    cause="flips the whole rows, so the reading back begins in the padding",
-    kind="value",
-)
-def bidirectional_annotations_1(x, lengths, ahead, back):
-    forward = run_gru(x, **ahead)
-    backward = run_gru(x.flip(1), **back).flip(1)
-    return torch.cat([forward, backward], dim=2)
-
-
-@wrong(
-    "bidirectional_annotations",
-    cause="leaves the states of the reading back in reversed order",
-    kind="value",
-)
-def bidirectional_annotations_2(x, lengths, ahead, back):
-    forward = run_gru(x, **ahead)
-    backward = run_gru(reverse_source(x, lengths), **back)
-    return torch.cat([forward, backward], dim=2)
-
-
-@wrong(
-    "bidirectional_annotations",
-    cause="reads back with the weights for reading ahead",
-    kind="value",
-)
-def bidirectional_annotations_3(x, lengths, ahead, back):
-    forward = run_gru(x, **ahead)
-    backward = reverse_source(run_gru(reverse_source(x, lengths), **ahead), lengths)
-    return torch.cat([forward, backward], dim=2)
-
-
-@wrong(
-    "bidirectional_annotations",
-    cause="puts the reading back in front of the reading ahead",
-    kind="value",
-)
-def bidirectional_annotations_4(x, lengths, ahead, back):
-    forward = run_gru(x, **ahead)
-    backward = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
-    return torch.cat([backward, forward], dim=2)
-
-
-@wrong(
-    "bidirectional_annotations",
-    cause="adds the two readings instead of putting them side by side",
-    kind="shape",
-)
-def bidirectional_annotations_5(x, lengths, ahead, back):
-    forward = run_gru(x, **ahead)
-    backward = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
-    return forward + backward
-
-
-@wrong(
-    "bidirectional_annotations",
-    cause="joins the readings along the steps: (B, 2T, d)",
-    kind="shape",
-)
-def bidirectional_annotations_6(x, lengths, ahead, back):
-    forward = run_gru(x, **ahead)
-    backward = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
-    return torch.cat([forward, backward], dim=1)
-
-
-@wrong(
-    "bidirectional_annotations",
-    cause="turns the states back with flip, so in padded rows they stand at wrong words",
-    kind="value",
-)
-def bidirectional_annotations_7(x, lengths, ahead, back):
-    forward = run_gru(x, **ahead)
-    backward = run_gru(reverse_source(x, lengths), **back).flip(dims=[1])
-    return torch.cat([forward, backward], dim=2)
-
-
-@wrong(
-    "bidirectional_annotations",
     cause="the reading back runs without gradients, so its weights learn nothing",
     kind="gradient",
 )
@@ -129,53 +52,6 @@ def bidirectional_annotations_10(x, lengths, ahead, back):
 # --- additive_scores -------------------------------------------------------------------------
 
 
-@wrong("additive_scores", cause="no tanh", kind="value")
-def additive_scores_1(q, k, W_q, W_k, v):
-    hidden = (q @ W_q.T).unsqueeze(2) + (k @ W_k.T).unsqueeze(1)
-    return hidden @ v
-
-
-@wrong("additive_scores", cause="keys down, queries across: (B, T_k, T_q)", kind="shape")
-def additive_scores_2(q, k, W_q, W_k, v):
-    hidden = torch.tanh((q @ W_q.T).unsqueeze(1) + (k @ W_k.T).unsqueeze(2))
-    return hidden @ v
-
-
-@wrong(
-    "additive_scores",
-    cause="squashes queries and keys separately, then adds them",
-    kind="value",
-)
-def additive_scores_3(q, k, W_q, W_k, v):
-    hidden = torch.tanh(q @ W_q.T)[:, :, None] + torch.tanh(k @ W_k.T)[:, None]
-    return hidden @ v
-
-
-@wrong("additive_scores", cause="sums the hidden features without v", kind="value")
-def additive_scores_4(q, k, W_q, W_k, v):
-    hidden = torch.tanh((q @ W_q.T).unsqueeze(2) + (k @ W_k.T).unsqueeze(1))
-    return hidden.sum(dim=-1)
-
-
-@wrong("additive_scores", cause="the matrices are not transposed", kind="crash")
-def additive_scores_5(q, k, W_q, W_k, v):
-    hidden = torch.tanh((q @ W_q).unsqueeze(2) + (k @ W_k).unsqueeze(1))
-    return hidden @ v
-
-
-@wrong(
-    "additive_scores", cause="adds queries and keys in step, without forming pairs", kind="crash"
-)
-def additive_scores_6(q, k, W_q, W_k, v):
-    return torch.tanh(q @ W_q.T + k @ W_k.T) @ v
-
-
-@wrong("additive_scores", cause="multiplies queries and keys instead of adding", kind="value")
-def additive_scores_7(q, k, W_q, W_k, v):
-    hidden = torch.tanh((q @ W_q.T).unsqueeze(2) * (k @ W_k.T).unsqueeze(1))
-    return hidden @ v
-
-
 @wrong(
     "additive_scores",
     cause="squeezes too much: axes of length 1, of the batch or the queries, are lost",
@@ -209,82 +85,10 @@ def additive_scores_10(q, k, W_q, W_k, v):
 # --- masked_softmax --------------------------------------------------------------------------
 
 
-@wrong(
-    "masked_softmax",
-    cause="multiplies by the mask after the softmax: rows do not sum to 1",
-    kind="value",
-)
-def masked_softmax_1(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.softmax(scores, dim=2) * mask
-
-
-@wrong("masked_softmax", cause="gives padding the score 0 instead of −∞", kind="value")
-def masked_softmax_2(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.softmax(scores * mask, dim=2)
-
-
-@wrong("masked_softmax", cause="the mask is inverted: the true keys are hidden", kind="value")
-def masked_softmax_3(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.softmax(scores.masked_fill(mask, -torch.inf), dim=2)
-
-
-@wrong("masked_softmax", cause="off by one: the first padded key counts as true", kind="value")
-def masked_softmax_4(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) <= lengths[:, None, None]
-    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=2)
-
-
-@wrong(
-    "masked_softmax",
-    cause="fills with −100, which true scores can lie below, so padding gets weight",
-    kind="extreme",
-)
-def masked_softmax_5(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.softmax(scores.masked_fill(~mask, -100.0), dim=2)
-
-
-@wrong("masked_softmax", cause="softmax over the queries instead of the keys", kind="value")
-def masked_softmax_6(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=1)
-
-
-@wrong("masked_softmax", cause="writes −∞ into the scores it was given", kind="state")
-def masked_softmax_7(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    scores.masked_fill_(~mask, -torch.inf)
-    return torch.softmax(scores, dim=2)
-
-
 @wrong("masked_softmax", cause="makes the positions on the CPU", kind="device")
 def masked_softmax_8(scores, lengths):
     mask = torch.arange(scores.shape[2]) < lengths[:, None, None]
     return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=2)
-
-
-@wrong(
-    "masked_softmax",
-    cause="masks after the softmax and divides again: 0 / 0 when padding scores far higher",
-    kind="extreme",
-)
-def masked_softmax_9(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    weights = torch.softmax(scores, dim=2) * mask
-    return weights / weights.sum(dim=2, keepdim=True)
-
-
-@wrong(
-    "masked_softmax",
-    cause="the mask (B, T_k) lines up with the queries, not with the batch",
-    kind="crash",
-)
-def masked_softmax_10(scores, lengths):
-    mask = torch.arange(scores.shape[2], device=scores.device) < lengths.unsqueeze(1)
-    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
 
 
 @right("masked_softmax", how="each sequence alone, cut to its length and padded with zeros")
@@ -307,22 +111,6 @@ def masked_softmax_12(scores, lengths):
 # --- AdditiveAttention -----------------------------------------------------------------------
 
 
-@wrong("AdditiveAttention", cause="the linear layers have biases", kind="type")
-class AdditiveAttention_1(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention)
-        self.W_k = nn.Linear(d_k, d_attention)
-        self.v = nn.Linear(d_attention, 1)
-
-    def forward(self, q, k, values, lengths):
-        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
-        scores = self.v(hidden).squeeze(3)
-        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
-        return weights @ values, weights
-
-
 @wrong("AdditiveAttention", cause="returns only the context, not the weights", kind="type")
 class AdditiveAttention_2(nn.Module):
     def __init__(self, d_q, d_k, d_attention):
@@ -337,68 +125,6 @@ class AdditiveAttention_2(nn.Module):
         mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
         weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
         return weights @ values
-
-
-@wrong("AdditiveAttention", cause="ignores the lengths: padding gets weight", kind="value")
-class AdditiveAttention_3(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
-        weights = self.v(hidden).squeeze(3).softmax(dim=2)
-        return weights @ values, weights
-
-
-@wrong("AdditiveAttention", cause="averages the keys instead of the values", kind="value")
-class AdditiveAttention_4(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
-        scores = self.v(hidden).squeeze(3)
-        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
-        return weights @ k, weights
-
-
-@wrong("AdditiveAttention", cause="no tanh between the sum and v", kind="value")
-class AdditiveAttention_5(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = self.W_q(q)[:, :, None] + self.W_k(k)[:, None]
-        scores = self.v(hidden).squeeze(3)
-        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
-        return weights @ values, weights
-
-
-@wrong("AdditiveAttention", cause="W_q is built for keys and W_k for queries", kind="crash")
-class AdditiveAttention_6(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_k, d_attention, bias=False)
-        self.W_k = nn.Linear(d_q, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
-        scores = self.v(hidden).squeeze(3)
-        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
-        return weights @ values, weights
 
 
 @wrong(
@@ -483,19 +209,6 @@ class AdditiveAttention_10(nn.Module):
 
 @wrong(
     "attention_decoder_step",
-    cause="no mask: padding gets weight",
-    kind="value",
-)
-def attention_decoder_step_1(tokens, state, annotations, lengths, weights):
-    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
-    attention = (hidden @ weights["v"]).softmax(dim=1)
-    context = (attention.unsqueeze(1) @ annotations).squeeze(1)
-    logits, state = decoder_step(tokens, state, context, weights)
-    return logits, state, attention
-
-
-@wrong(
-    "attention_decoder_step",
     cause="the query is the state after a step (with the mean as context), not that before",
     kind="value",
 )
@@ -520,29 +233,6 @@ def attention_decoder_step_3(tokens, state, annotations, lengths, weights):
     context = attention @ annotations
     logits, state = decoder_step(tokens, state, context, weights)
     return logits, state, attention
-
-
-@wrong("attention_decoder_step", cause="returns the old state instead of the new", kind="value")
-def attention_decoder_step_4(tokens, state, annotations, lengths, weights):
-    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
-    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
-    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=1)
-    context = torch.einsum("bk,bkc->bc", attention, annotations)
-    logits, new_state = decoder_step(tokens, state, context, weights)
-    return logits, state, attention
-
-
-@wrong(
-    "attention_decoder_step",
-    cause="softmax over the batch instead of the keys",
-    kind="value",
-)
-def attention_decoder_step_5(tokens, state, annotations, lengths, weights):
-    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
-    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
-    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=0)
-    context = torch.einsum("bk,bkc->bc", attention, annotations)
-    return *decoder_step(tokens, state, context, weights), attention
 
 
 @wrong(

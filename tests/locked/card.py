@@ -169,9 +169,9 @@ def page(rows, covered):
     looked = "\n".join(classes(covered))
     told, wrong = everything["told"], everything["wrong"]
     first = json.loads(FIRST.read_text(encoding="utf-8"))
-    untrue, unsure = len(first["false"]), len(first["unsure"])
+    untrue, unsure, repeated = len(first["false"]), len(first["unsure"]), first["repeated"]
     bare = ", ".join(name for name, row in rows.items() if not row["wrong"])
-    without = f" No such answers yet: {bare}." if bare else ""
+    without = f" None is left of {bare}." if bare else ""
     return f"""# How true the grading is
 
 Measured {datetime.date.today()} by `python -m tests.locked --mutants --keep`, which writes this
@@ -179,11 +179,11 @@ page. The answers in `tests/locked/` were written from the lessons' texts alone,
 checks, named mistakes or diagnoses does not read them. At first {first["passed"]} wrong answers
 passed and {first["refused"]} right ones were refused. Whoever mended that was told the kind of
 fault, not the answer, and for those this set is no longer new.{without}
-Some mistakes were stored after a reader had said which kinds of these answers are told too little:
-for new answers to {", ".join(first["named_after"])}
-**told** and **named** would be lower. What shapes and errors mean was written after somebody had
-read the messages, not the answers, of all that were told nothing more: that raises **told**
-everywhere.
+Of {repeated["of"]} wrong answers {repeated["named"]} replied as a stored mistake does. They were
+taken out: they said nothing of a check that the mistake does not say. So the wrong answers here are
+those that no stored mistake named at that time, and how many of a class's answers are told more is
+not measured. What shapes and errors mean was written after somebody had read the messages, not the
+answers, of all that were told nothing more: that raises **told**.
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a

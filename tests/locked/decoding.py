@@ -6,21 +6,15 @@ from collections import Counter
 import torch
 from torch import nn
 
-from attention.masked_attention import causal_mask, masked_attention
+from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.provided.data.tokens import EOS, PAD
+from attention.provided.data.tokens import PAD
 from tests.locked import right, wrong
 
 
 @wrong("sample_tokens", cause="multiplies the scores by the temperature", kind="value")
 def sample_tokens_1(logits, noise, temperature=1.0):
     sums = (logits * temperature).softmax(dim=1).cumsum(dim=1)
-    return (sums <= noise[:, None] * sums[:, -1:]).sum(dim=1)
-
-
-@wrong("sample_tokens", cause="ignores the temperature", kind="value")
-def sample_tokens_2(logits, noise, temperature=1.0):
-    sums = logits.softmax(dim=1).cumsum(dim=1)
     return (sums <= noise[:, None] * sums[:, -1:]).sum(dim=1)
 
 
@@ -34,25 +28,9 @@ def sample_tokens_3(logits, noise, temperature=1.0):
     return (sums < noise[:, None] * sums[:, -1:]).sum(dim=1)
 
 
-@wrong(
-    "sample_tokens",
-    cause="where the rounded sums end below the noise it returns V, which is no id",
-    kind="extreme",
-)
-def sample_tokens_4(logits, noise, temperature=1.0):
-    sums = (logits / temperature).softmax(dim=1).cumsum(dim=1)
-    return (sums <= noise[:, None]).sum(dim=1)
-
-
 @wrong("sample_tokens", cause="draws by itself and ignores the noise", kind="value")
 def sample_tokens_5(logits, noise, temperature=1.0):
     return torch.multinomial((logits / temperature).softmax(dim=1), 1).squeeze(1)
-
-
-@wrong("sample_tokens", cause="divides probabilities, not scores, by the temperature", kind="value")
-def sample_tokens_6(logits, noise, temperature=1.0):
-    sums = (logits.softmax(dim=1) / temperature).cumsum(dim=1)
-    return (sums <= noise[:, None]).sum(dim=1).clamp(max=logits.shape[1] - 1)
 
 
 @wrong("sample_tokens", cause="adds up over the batch instead of over the vocabulary", kind="value")
@@ -65,16 +43,6 @@ def sample_tokens_7(logits, noise, temperature=1.0):
 def sample_tokens_8(logits, noise, temperature=1.0):
     sums = (logits / temperature).softmax(dim=1).cumsum(dim=1)
     return torch.searchsorted(sums, noise[:, None] * sums[:, -1:], right=True)
-
-
-@wrong(
-    "sample_tokens", cause="adds up in the order of the probabilities, not of the ids", kind="value"
-)
-def sample_tokens_9(logits, noise, temperature=1.0):
-    p, order = (logits / temperature).softmax(dim=1).sort(dim=1, descending=True)
-    sums = p.cumsum(dim=1)
-    place = (sums <= noise[:, None] * sums[:, -1:]).sum(dim=1, keepdim=True)
-    return order.gather(1, place).squeeze(1)
 
 
 @wrong(
@@ -101,46 +69,11 @@ def sample_tokens_12(logits, noise, temperature=1.0):
     return exceeds.int().argmax(dim=1)
 
 
-@wrong("top_k_filter", cause="fails if k is larger than V", kind="crash")
-def top_k_filter_1(logits, k):
-    bar = logits.topk(k, dim=1).values[:, -1:]
-    return logits.masked_fill(logits < bar, -math.inf)
-
-
-@wrong("top_k_filter", cause="drops the k-th best as well", kind="value")
-def top_k_filter_2(logits, k):
-    bar = logits.topk(min(k, logits.shape[1]), dim=1).values[:, -1:]
-    return logits.masked_fill(logits <= bar, -math.inf)
-
-
-@wrong("top_k_filter", cause="the others become 0 instead of -inf", kind="value")
-def top_k_filter_3(logits, k):
-    bar = logits.topk(min(k, logits.shape[1]), dim=1).values[:, -1:]
-    return torch.where(logits >= bar, logits, 0.0)
-
-
-@wrong("top_k_filter", cause="keeps the k worst", kind="value")
-def top_k_filter_4(logits, k):
-    bar = logits.topk(min(k, logits.shape[1]), dim=1, largest=False).values[:, -1:]
-    return logits.masked_fill(logits > bar, -math.inf)
-
-
 @wrong("top_k_filter", cause="writes into the given logits", kind="state")
 def top_k_filter_5(logits, k):
     bar = logits.topk(min(k, logits.shape[1]), dim=1).values[:, -1:]
     logits[logits < bar] = -math.inf
     return logits
-
-
-@wrong("top_k_filter", cause="returns the k best scores alone: (B, k)", kind="shape")
-def top_k_filter_6(logits, k):
-    return logits.topk(min(k, logits.shape[1]), dim=1).values
-
-
-@wrong("top_k_filter", cause="one bar, that of the first row, for all rows", kind="size")
-def top_k_filter_7(logits, k):
-    bar = logits[0].topk(min(k, logits.shape[1])).values[-1]
-    return logits.masked_fill(logits < bar, -math.inf)
 
 
 @wrong("top_k_filter", cause="fills with -1e9 instead of -inf", kind="extreme")
@@ -155,29 +88,6 @@ def top_k_filter_9(logits, k):
     return torch.full_like(logits, -math.inf).scatter(-1, places, values)
 
 
-@wrong("top_p_filter", cause="drops the token that makes the sum reach p", kind="value")
-def top_p_filter_1(logits, p):
-    probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
-    dropped = probs.cumsum(dim=1) >= p
-    return logits.masked_fill(dropped.gather(1, order.argsort(dim=1)), -math.inf)
-
-
-@wrong("top_p_filter", cause="leaves the mask in sorted order", kind="value")
-def top_p_filter_2(logits, p):
-    probs, _ = logits.softmax(dim=1).sort(dim=1, descending=True)
-    dropped = probs.cumsum(dim=1) - probs >= p
-    return logits.masked_fill(dropped, -math.inf)
-
-
-@wrong(
-    "top_p_filter", cause="goes from the least probable token to the most probable", kind="value"
-)
-def top_p_filter_3(logits, p):
-    probs, order = logits.softmax(dim=1).sort(dim=1)
-    dropped = probs.cumsum(dim=1) - probs >= p
-    return logits.masked_fill(torch.zeros_like(dropped).scatter(1, order, dropped), -math.inf)
-
-
 @wrong("top_p_filter", cause="returns probabilities instead of scores", kind="value")
 def top_p_filter_4(logits, p):
     probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
@@ -186,44 +96,12 @@ def top_p_filter_4(logits, p):
     return logits.masked_fill(dropped, -math.inf).softmax(dim=1)
 
 
-@wrong("top_p_filter", cause="keeps one token more than needed", kind="value")
-def top_p_filter_5(logits, p):
-    probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
-    reached = probs.cumsum(dim=1) >= p
-    dropped = torch.zeros_like(reached)
-    dropped[:, 2:] = reached[:, :-2]
-    return logits.masked_fill(torch.zeros_like(dropped).scatter(1, order, dropped), -math.inf)
-
-
-@wrong("top_p_filter", cause="keeps the tokens whose own probability is at least p", kind="value")
-def top_p_filter_6(logits, p):
-    return logits.masked_fill(logits.softmax(dim=1) < p, -math.inf)
-
-
-@wrong("top_p_filter", cause="returns the scores in sorted order", kind="value")
-def top_p_filter_7(logits, p):
-    ordered, _ = logits.sort(dim=1, descending=True)
-    probs = ordered.softmax(dim=1)
-    return ordered.masked_fill(probs.cumsum(dim=1) - probs >= p, -math.inf)
-
-
 @wrong("top_p_filter", cause="writes into the given logits", kind="state")
 def top_p_filter_8(logits, p):
     probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
     dropped = probs.cumsum(dim=1) - probs >= p
     logits[torch.zeros_like(dropped).scatter(1, order, dropped)] = -math.inf
     return logits
-
-
-@wrong(
-    "top_p_filter",
-    cause="keeps one more where the sum is exactly p: > instead of >=",
-    kind="extreme",
-)
-def top_p_filter_9(logits, p):
-    probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
-    dropped = probs.cumsum(dim=1) - probs > p
-    return logits.masked_fill(torch.zeros_like(dropped).scatter(1, order, dropped), -math.inf)
 
 
 @wrong("top_p_filter", cause="uses the order of the first row for all rows", kind="size")
@@ -258,84 +136,6 @@ def top_p_filter_12(logits, p):
     return torch.where(keep, logits, -math.inf)
 
 
-@wrong("beam_step", cause="takes no notice of finished beams", kind="value")
-def beam_step_1(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
-@wrong(
-    "beam_step",
-    cause="division and remainder are swapped: beams and tokens change places",
-    kind="value",
-)
-def beam_step_2(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    only = torch.full_like(log_probs, -math.inf)
-    only[:, :, PAD] = 0
-    log_probs = torch.where(finished[:, :, None], only, log_probs)
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place % V, place // V
-
-
-@wrong("beam_step", cause="a finished beam may go on with words, too", kind="value")
-def beam_step_3(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    log_probs = log_probs.clone()
-    log_probs[..., PAD] = torch.where(finished, 0.0, log_probs[..., PAD])
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
-@wrong("beam_step", cause="takes the best token of each beam, not the best of all", kind="value")
-def beam_step_4(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    only = torch.full_like(log_probs, -math.inf)
-    only[:, :, PAD] = 0
-    log_probs = torch.where(finished[:, :, None], only, log_probs)
-    best, token = (scores[:, :, None] + log_probs).max(dim=2)
-    best, order = best.sort(dim=1, descending=True)
-    return best, order, token.gather(1, order)
-
-
-@wrong("beam_step", cause="forgets the scores that the beams have already", kind="value")
-def beam_step_5(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    only = torch.full_like(log_probs, -math.inf)
-    only[:, :, PAD] = 0
-    log_probs = torch.where(finished[:, :, None], only, log_probs)
-    totals, place = log_probs.flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
-@wrong("beam_step", cause="a finished beam gets -inf for everything and drops out", kind="value")
-def beam_step_6(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    log_probs = log_probs.masked_fill(finished[:, :, None], -math.inf)
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
-@wrong("beam_step", cause="a finished beam pays the log-probability of PAD", kind="value")
-def beam_step_7(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    others = torch.arange(V, device=log_probs.device) != PAD
-    log_probs = log_probs.masked_fill(finished[:, :, None] & others, -math.inf)
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
-@wrong("beam_step", cause="divides by K instead of V to find the beam", kind="value")
-def beam_step_8(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    only = torch.full_like(log_probs, -math.inf)
-    only[:, :, PAD] = 0
-    log_probs = torch.where(finished[:, :, None], only, log_probs)
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // K, place % K
-
-
 @wrong(
     "beam_step", cause="the old beams are floating-point numbers, by / instead of //", kind="dtype"
 )
@@ -359,16 +159,6 @@ def beam_step_10(scores, log_probs, finished):
     return totals, place // V, place % V
 
 
-@wrong("beam_step", cause="a finished beam goes on with EOS instead of PAD", kind="value")
-def beam_step_11(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    only = torch.full_like(log_probs, -math.inf)
-    only[:, :, EOS] = 0
-    log_probs = torch.where(finished[:, :, None], only, log_probs)
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
 @wrong(
     "beam_step",
     cause="the row for finished beams is made on the CPU, wherever the scores are",
@@ -379,16 +169,6 @@ def beam_step_12(scores, log_probs, finished):
     only = torch.full((V,), -math.inf, dtype=log_probs.dtype)
     only[PAD] = 0
     log_probs = torch.where(finished[:, :, None], only, log_probs)
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
-@wrong(
-    "beam_step", cause="all tokens cost nothing behind a finished beam, not PAD alone", kind="value"
-)
-def beam_step_13(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    log_probs = log_probs.masked_fill(finished[:, :, None], 0.0)
     totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
     return totals, place // V, place % V
 
@@ -437,68 +217,6 @@ class _Cache(nn.Module):
         self.keys = self.values = None
 
 
-@wrong("CachedAttention", cause="keeps nothing: every position sees only itself", kind="state")
-class CachedAttention_1(_Cache):
-    def forward(self, x):
-        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
-        if self.keys is not None:
-            k = torch.cat([self.keys, k], dim=2)
-            v = torch.cat([self.values, v], dim=2)
-        return self.W_o(merge_heads(masked_attention(q, k, v)))
-
-
-@wrong("CachedAttention", cause="joins along the heads instead of along time", kind="crash")
-class CachedAttention_2(_Cache):
-    def forward(self, x):
-        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
-        if self.keys is not None:
-            k = torch.cat([self.keys, k], dim=1)
-            v = torch.cat([self.values, v], dim=1)
-        self.keys, self.values = k, v
-        return self.W_o(merge_heads(masked_attention(q, k, v)))
-
-
-@wrong(
-    "CachedAttention",
-    cause="keeps only the newest key and value, so it sees two positions",
-    kind="state",
-)
-class CachedAttention_3(_Cache):
-    def forward(self, x):
-        q, new_k, new_v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
-        k, v = new_k, new_v
-        if self.keys is not None:
-            k = torch.cat([self.keys, k], dim=2)
-            v = torch.cat([self.values, v], dim=2)
-        self.keys, self.values = new_k, new_v
-        return self.W_o(merge_heads(masked_attention(q, k, v)))
-
-
-@wrong("CachedAttention", cause="W_o is never used", kind="value")
-class CachedAttention_4(_Cache):
-    def forward(self, x):
-        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
-        if self.keys is not None:
-            k = torch.cat([self.keys, k], dim=2)
-            v = torch.cat([self.values, v], dim=2)
-        self.keys, self.values = k, v
-        return merge_heads(masked_attention(q, k, v))
-
-
-@wrong(
-    "CachedAttention", cause="its mask lets the newest query see the first key only", kind="value"
-)
-class CachedAttention_5(_Cache):
-    def forward(self, x):
-        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
-        if self.keys is not None:
-            k = torch.cat([self.keys, k], dim=2)
-            v = torch.cat([self.values, v], dim=2)
-        self.keys, self.values = k, v
-        mask = causal_mask(k.shape[2], x.device)[:1]
-        return self.W_o(merge_heads(masked_attention(q, k, v, mask)))
-
-
 @wrong(
     "CachedAttention",
     cause="one memory for all objects of the class, so two layers mix",
@@ -521,45 +239,6 @@ class CachedAttention_6(_Cache):
         return self.W_o(merge_heads(masked_attention(q, k, v)))
 
 
-@wrong("CachedAttention", cause="keeps keys but forgets the old values", kind="crash")
-class CachedAttention_7(_Cache):
-    def forward(self, x):
-        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
-        if self.keys is not None:
-            k = torch.cat([self.keys, k], dim=2)
-        self.keys, self.values = k, v
-        return self.W_o(merge_heads(masked_attention(q, k, v)))
-
-
-@wrong("CachedAttention", cause="attends with a single head: nothing is split", kind="value")
-class CachedAttention_8(_Cache):
-    def forward(self, x):
-        q, k, v = (split_heads(W(x), 1) for W in (self.W_q, self.W_k, self.W_v))
-        if self.keys is not None:
-            k = torch.cat([self.keys, k], dim=2)
-            v = torch.cat([self.values, v], dim=2)
-        self.keys, self.values = k, v
-        return self.W_o(merge_heads(masked_attention(q, k, v)))
-
-
-@wrong(
-    "CachedAttention",
-    cause="attends before the new position is remembered, so not to itself",
-    kind="value",
-)
-class CachedAttention_9(_Cache):
-    def forward(self, x):
-        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
-        if self.keys is None:
-            self.keys, self.values = k, v
-            context = masked_attention(q, k, v)
-        else:
-            context = masked_attention(q, self.keys, self.values)
-            self.keys = torch.cat([self.keys, k], dim=2)
-            self.values = torch.cat([self.values, v], dim=2)
-        return self.W_o(merge_heads(context))
-
-
 @right(
     "CachedAttention", how="an empty cache of length 0 in the first call; heads joined by a reshape"
 )
@@ -572,15 +251,6 @@ class CachedAttention_10(_Cache):
         self.keys, self.values = torch.cat((old_k, k), -2), torch.cat((old_v, v), -2)
         context = masked_attention(q, self.keys, self.values)  # (B, H, 1, d_head)
         return self.W_o(context.reshape(B, 1, d_model))
-
-
-@wrong(
-    "follow_beams",
-    cause="takes rows of the first source for all: the offset is missing",
-    kind="value",
-)
-def follow_beams_1(cache, origin):
-    return cache[origin.flatten()]
 
 
 @wrong("follow_beams", cause="the sources are B rows apart instead of K", kind="value")
@@ -601,23 +271,6 @@ def follow_beams_3(cache, origin):
 def follow_beams_4(cache, origin):
     B, K = origin.shape
     return cache[(origin + K * torch.arange(B).unsqueeze(1)).flatten()]
-
-
-@wrong("follow_beams", cause="leaves two axes for sources and beams: (B, K, ...)", kind="shape")
-def follow_beams_5(cache, origin):
-    B, K = origin.shape
-    return cache[origin + K * torch.arange(B, device=origin.device)[:, None]]
-
-
-@wrong(
-    "follow_beams", cause="sends old beams to origin instead of fetching from there", kind="value"
-)
-def follow_beams_6(cache, origin):
-    B, K = origin.shape
-    rows = (origin + K * torch.arange(B, device=origin.device)[:, None]).flatten()
-    moved = cache.clone()
-    moved[rows] = cache
-    return moved
 
 
 @wrong("follow_beams", cause="writes the new order into the given cache", kind="state")
@@ -644,95 +297,8 @@ def follow_beams_9(cache, origin):
     return torch.cat([part[rows] for part, rows in zip(parts, origin, strict=True)])
 
 
-@wrong(
-    "ngram_matches",
-    cause="does not clip: each n-gram found in the reference counts every time",
-    kind="value",
-)
-def ngram_matches_1(hypothesis, reference):
-    matches, totals = [], []
-    for n in range(1, 5):
-        ours = [tuple(hypothesis[i : i + n]) for i in range(len(hypothesis) - n + 1)]
-        theirs = {tuple(reference[i : i + n]) for i in range(len(reference) - n + 1)}
-        matches.append(sum(gram in theirs for gram in ours))
-        totals.append(len(ours))
-    return matches, totals
-
-
-@wrong("ngram_matches", cause="counts different n-grams, each only once", kind="value")
-def ngram_matches_2(hypothesis, reference):
-    matches, totals = [], []
-    for n in range(1, 5):
-        ours = {tuple(hypothesis[i : i + n]) for i in range(len(hypothesis) - n + 1)}
-        theirs = {tuple(reference[i : i + n]) for i in range(len(reference) - n + 1)}
-        matches.append(len(ours & theirs))
-        totals.append(len(ours))
-    return matches, totals
-
-
 def _grams(tokens, n):
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
-
-
-@wrong("ngram_matches", cause="goes from n = 1 to 3 only", kind="shape")
-def ngram_matches_3(hypothesis, reference):
-    matches, totals = [], []
-    for n in range(1, 4):
-        ours, theirs = _grams(hypothesis, n), _grams(reference, n)
-        matches.append((ours & theirs).total())
-        totals.append(ours.total())
-    return matches, totals
-
-
-@wrong("ngram_matches", cause="the totals are those of the reference", kind="value")
-def ngram_matches_4(hypothesis, reference):
-    matches, totals = [], []
-    for n in range(1, 5):
-        ours, theirs = _grams(hypothesis, n), _grams(reference, n)
-        matches.append((ours & theirs).total())
-        totals.append(theirs.total())
-    return matches, totals
-
-
-@wrong("ngram_matches", cause="the totals of a short hypothesis are negative", kind="extreme")
-def ngram_matches_5(hypothesis, reference):
-    matches, totals = [], []
-    for n in range(1, 5):
-        matches.append((_grams(hypothesis, n) & _grams(reference, n)).total())
-        totals.append(len(hypothesis) - n + 1)
-    return matches, totals
-
-
-@wrong(
-    "ngram_matches", cause="joins the tokens, so that ab + c and a + bc are the same", kind="value"
-)
-def ngram_matches_6(hypothesis, reference):
-    matches, totals = [], []
-    for n in range(1, 5):
-        ours = Counter("".join(map(str, gram)) for gram in _grams(hypothesis, n).elements())
-        theirs = Counter("".join(map(str, gram)) for gram in _grams(reference, n).elements())
-        matches.append((ours & theirs).total())
-        totals.append(ours.total())
-    return matches, totals
-
-
-@wrong("ngram_matches", cause="misses the last n-gram of each sentence", kind="value")
-def ngram_matches_7(hypothesis, reference):
-    matches, totals = [], []
-    for n in range(1, 5):
-        ours = Counter(tuple(hypothesis[i : i + n]) for i in range(len(hypothesis) - n))
-        theirs = Counter(tuple(reference[i : i + n]) for i in range(len(reference) - n))
-        matches.append((ours & theirs).total())
-        totals.append(ours.total())
-    return matches, totals
-
-
-@wrong("ngram_matches", cause="returns totals before matches", kind="value")
-def ngram_matches_8(hypothesis, reference):
-    ours = [_grams(hypothesis, n) for n in range(1, 5)]
-    theirs = [_grams(reference, n) for n in range(1, 5)]
-    matches = [(a & b).total() for a, b in zip(ours, theirs, strict=True)]
-    return [a.total() for a in ours], matches
 
 
 @wrong("ngram_matches", cause="returns four pairs instead of two lists", kind="type")
@@ -768,103 +334,12 @@ def _halved(m, t):
     return precisions
 
 
-@wrong("bleu", cause="takes the arithmetic mean of the precisions", kind="value")
-def bleu_1(matches, totals, lengths, reference_lengths):
-    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
-    if not any(m) or not all(t):
-        return 0.0
-    c, r = lengths.sum().item(), reference_lengths.sum().item()
-    return 100 * min(1.0, math.exp(1 - r / c)) * sum(_halved(m, t)) / 4
-
-
-@wrong("bleu", cause="takes the mean of the sentences' scores instead of pooling", kind="value")
-def bleu_2(matches, totals, lengths, reference_lengths):
-    scores = []
-    for i in range(len(lengths)):
-        m, t = matches[i].tolist(), totals[i].tolist()
-        if not any(m) or not all(t):
-            scores.append(0.0)
-            continue
-        c, r = lengths[i].item(), reference_lengths[i].item()
-        mean = math.prod(_halved(m, t)) ** 0.25
-        scores.append(100 * min(1.0, math.exp(1 - r / c)) * mean)
-    return sum(scores) / len(scores)
-
-
-@wrong("bleu", cause="the brevity penalty has c / r instead of r / c", kind="value")
-def bleu_3(matches, totals, lengths, reference_lengths):
-    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
-    if not any(m) or not all(t):
-        return 0.0
-    c, r = lengths.sum().item(), reference_lengths.sum().item()
-    return 100 * min(1.0, math.exp(1 - c / r)) * math.prod(_halved(m, t)) ** 0.25
-
-
-@wrong("bleu", cause="has no brevity penalty", kind="value")
-def bleu_4(matches, totals, lengths, reference_lengths):
-    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
-    if not any(m) or not all(t):
-        return 0.0
-    return 100 * math.prod(_halved(m, t)) ** 0.25
-
-
-@wrong("bleu", cause="is 0 as soon as one order has no match: no smoothing", kind="value")
-def bleu_5(matches, totals, lengths, reference_lengths):
-    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
-    if not all(m) or not all(t):
-        return 0.0
-    c, r = lengths.sum().item(), reference_lengths.sum().item()
-    precisions = [a / b for a, b in zip(m, t, strict=True)]
-    return 100 * min(1.0, math.exp(1 - r / c)) * math.prod(precisions) ** 0.25
-
-
-@wrong(
-    "bleu",
-    cause="gives every order without a match half a match, without halving again",
-    kind="value",
-)
-def bleu_6(matches, totals, lengths, reference_lengths):
-    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
-    if not any(m) or not all(t):
-        return 0.0
-    c, r = lengths.sum().item(), reference_lengths.sum().item()
-    precisions = [(a or 0.5) / b for a, b in zip(m, t, strict=True)]
-    return 100 * min(1.0, math.exp(1 - r / c)) * math.prod(precisions) ** 0.25
-
-
-@wrong("bleu", cause="returns a share from 0 to 1: the factor 100 is missing", kind="value")
-def bleu_7(matches, totals, lengths, reference_lengths):
-    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
-    if not any(m) or not all(t):
-        return 0.0
-    c, r = lengths.sum().item(), reference_lengths.sum().item()
-    return min(1.0, math.exp(1 - r / c)) * math.prod(_halved(m, t)) ** 0.25
-
-
 @wrong("bleu", cause="divides by 0 where an order has no n-grams", kind="crash")
 def bleu_8(matches, totals, lengths, reference_lengths):
     m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
     c, r = lengths.sum().item(), reference_lengths.sum().item()
     mean = math.prod(_halved(m, t)) ** 0.25
     return 100 * min(1.0, math.exp(1 - r / c)) * mean if any(m) else 0.0
-
-
-@wrong("bleu", cause="rewards hypotheses that are longer than the references", kind="value")
-def bleu_9(matches, totals, lengths, reference_lengths):
-    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
-    if not any(m) or not all(t):
-        return 0.0
-    c, r = lengths.sum().item(), reference_lengths.sum().item()
-    return 100 * math.exp(1 - r / c) * math.prod(_halved(m, t)) ** 0.25
-
-
-@wrong("bleu", cause="multiplies the precisions without the fourth root", kind="value")
-def bleu_10(matches, totals, lengths, reference_lengths):
-    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
-    if not any(m) or not all(t):
-        return 0.0
-    c, r = lengths.sum().item(), reference_lengths.sum().item()
-    return 100 * min(1.0, math.exp(1 - r / c)) * math.prod(_halved(m, t))
 
 
 @wrong("bleu", cause="smooths by adding one to all matches and totals", kind="value")
@@ -911,46 +386,6 @@ def bleu_13(matches, totals, lengths, reference_lengths):
 )
 def trace_beam_search_1():
     return [[0.6, 0.5], [1.0, 0.7]], [[1, 0], [0, 1]], [["dog", "old"], ["EOS", "fox"]]
-
-
-@wrong("trace_beam_search", cause="continues each beam once, so both live on", kind="value")
-def trace_beam_search_2():
-    scores = [[0.6 * 0.5, 0.4 * 0.6], [0.4 * 0.6 * 1.0, 0.6 * 0.5 * 0.7]]
-    return scores, [[0, 1], [1, 0]], [["old", "dog"], ["EOS", "fox"]]
-
-
-@wrong("trace_beam_search", cause="the beams after the last step are not best first", kind="value")
-def trace_beam_search_3():
-    scores = [[0.6 * 0.5, 0.6 * 0.45], [0.3 * 0.7, 0.27 * 0.9]]
-    return scores, [[0, 0], [0, 1]], [["old", "small"], ["fox", "dog"]]
-
-
-@wrong(
-    "trace_beam_search",
-    cause="origins are counted from the first beams: all come from the, beam 0",
-    kind="value",
-)
-def trace_beam_search_4():
-    return [[0.3, 0.27], [0.243, 0.21]], [[0, 0], [0, 0]], [["old", "small"], ["dog", "fox"]]
-
-
-@wrong("trace_beam_search", cause="logarithms of the probabilities", kind="value")
-def trace_beam_search_5():
-    scores = [[math.log(0.3), math.log(0.27)], [math.log(0.243), math.log(0.21)]]
-    return scores, [[0, 0], [1, 0]], [["old", "small"], ["dog", "fox"]]
-
-
-@wrong("trace_beam_search", cause="the whole beginnings instead of the words added", kind="value")
-def trace_beam_search_6():
-    tokens = [["the old", "the small"], ["the small dog", "the old fox"]]
-    return [[0.3, 0.27], [0.243, 0.21]], [[0, 0], [1, 0]], tokens
-
-
-@wrong(
-    "trace_beam_search", cause="the first step and one after it, not the two after", kind="value"
-)
-def trace_beam_search_7():
-    return [[0.6, 0.4], [0.3, 0.27]], [[0, 0], [0, 0]], [["the", "a"], ["old", "small"]]
 
 
 @wrong(

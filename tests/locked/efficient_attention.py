@@ -14,44 +14,6 @@ from tests.locked import right, wrong
 
 @wrong(
     "online_softmax",
-    cause="shrinks the total when a larger score comes, and forgets the context",
-    kind="value",
-)
-def online_softmax_1(context, total, maximum, scores, v):
-    new = torch.maximum(maximum, scores.amax(dim=-1))
-    safe = new.masked_fill(new == -math.inf, 0)
-    power = torch.exp(scores - safe[..., None])
-    total = torch.exp(maximum - safe) * total + power.sum(dim=-1)
-    return context + power @ v, total, new
-
-
-@wrong(
-    "online_softmax",
-    cause="-inf - (-inf) is nan where a query has seen nothing yet",
-    kind="extreme",
-)
-def online_softmax_2(context, total, maximum, scores, v):
-    new = torch.maximum(maximum, scores.max(dim=-1).values)
-    shrink, power = (maximum - new).exp(), (scores - new.unsqueeze(-1)).exp()
-    context = context * shrink.unsqueeze(-1) + power @ v
-    return context, total * shrink + power.sum(dim=-1), new
-
-
-@wrong(
-    "online_softmax",
-    cause="returns the finite stand-in: a query that has seen nothing gets a maximum of 0",
-    kind="extreme",
-)
-def online_softmax_3(context, total, maximum, scores, v):
-    new = torch.maximum(maximum, scores.amax(dim=-1))
-    new = torch.where(torch.isinf(new), 0.0, new)
-    shrink = torch.exp(maximum - new)
-    power = torch.exp(scores - new[..., None])
-    return shrink[..., None] * context + power @ v, shrink * total + power.sum(-1), new
-
-
-@wrong(
-    "online_softmax",
     cause="puts -1e9 for -inf, so keys of a block that is hidden as a whole count",
     kind="extreme",
 )
@@ -177,48 +139,6 @@ def _start(q, v, i, block):
     return total[..., None] * v[..., :1, :], total, total - math.inf
 
 
-@wrong("flash_attention", cause="lse is the logarithm of the total, without the maximum")
-def flash_attention_1(q, k, v, block, causal=False):
-    contexts, lses = [], []
-    for i in range(0, q.shape[-2], block):
-        state = _start(q, v, i, block)
-        for j in range(0, k.shape[-2], block):
-            state = _step(*state, _tile(q, k, i, j, block, causal), v[..., j : j + block, :])
-        contexts.append(state[0] / state[1][..., None])
-        lses.append(state[1].log())
-    return torch.cat(contexts, dim=-2), torch.cat(lses, dim=-1)
-
-
-@wrong("flash_attention", cause="`causal` is taken and not handed on to the tiles")
-def flash_attention_2(q, k, v, block, causal=False):
-    contexts, lses = [], []
-    for i in range(0, q.shape[-2], block):
-        state = _start(q, v, i, block)
-        for j in range(0, k.shape[-2], block):
-            state = _step(*state, _tile(q, k, i, j, block), v[..., j : j + block, :])
-        contexts.append(state[0] / state[1][..., None])
-        lses.append(state[2] + state[1].log())
-    return torch.cat(contexts, dim=-2), torch.cat(lses, dim=-1)
-
-
-@wrong(
-    "flash_attention",
-    cause="divides the context by the total after each tile, not once at the end",
-    kind="value",
-)
-def flash_attention_3(q, k, v, block, causal=False):
-    contexts, lses = [], []
-    for i in range(0, q.shape[-2], block):
-        context, total, maximum = _start(q, v, i, block)
-        for j in range(0, k.shape[-2], block):
-            scores, values = _tile(q, k, i, j, block, causal), v[..., j : j + block, :]
-            context, total, maximum = _step(context, total, maximum, scores, values)
-            context = context / total[..., None]
-        contexts.append(context)
-        lses.append(maximum + total.log())
-    return torch.cat(contexts, dim=-2), torch.cat(lses, dim=-1)
-
-
 @wrong(
     "flash_attention",
     cause="goes over whole blocks only: the shorter last ones are left out",
@@ -238,41 +158,6 @@ def flash_attention_4(q, k, v, block, causal=False):
 
 @wrong(
     "flash_attention",
-    cause="the inner loop, too, runs to the number of queries",
-    kind="size",
-)
-def flash_attention_5(q, k, v, block, causal=False):
-    contexts, lses, length = [], [], q.shape[-2]
-    for i in range(0, length, block):
-        state = _start(q, v, i, block)
-        for j in range(0, length, block):
-            scores = _tile(q, k, i, j, block, causal)
-            if scores.shape[-1]:
-                state = _step(*state, scores, v[..., j : j + block, :])
-        contexts.append(state[0] / state[1][..., None])
-        lses.append(state[2] + state[1].log())
-    return torch.cat(contexts, dim=-2), torch.cat(lses, dim=-1)
-
-
-@wrong(
-    "flash_attention",
-    cause="the results lie in zeros_like(q), which is as wide as the queries, not the values",
-    kind="shape",
-)
-def flash_attention_6(q, k, v, block, causal=False):
-    context, lse = torch.zeros_like(q), torch.zeros_like(q[..., 0])
-    for i in range(0, q.shape[-2], block):
-        total = torch.zeros_like(q[..., i : i + block, 0])
-        state = torch.zeros_like(q[..., i : i + block, :]), total, total - math.inf
-        for j in range(0, k.shape[-2], block):
-            state = _step(*state, _tile(q, k, i, j, block, causal), v[..., j : j + block, :])
-        context[..., i : i + block, :] = state[0] / state[1][..., None]
-        lse[..., i : i + block] = state[2] + state[1].log()
-    return context, lse
-
-
-@wrong(
-    "flash_attention",
     cause="a softmax in each tile, and the plain mean of the tiles' contexts",
     kind="value",
 )
@@ -287,26 +172,6 @@ def flash_attention_7(q, k, v, block, causal=False):
             logs.append(scores.logsumexp(dim=-1))
         contexts.append(torch.stack(parts).mean(dim=0))
         lses.append(torch.stack(logs).logsumexp(dim=0))
-    return torch.cat(contexts, dim=-2), torch.cat(lses, dim=-1)
-
-
-@wrong(
-    "flash_attention",
-    cause="hides the upper triangle of each tile, wherever the tile lies",
-    kind="value",
-)
-def flash_attention_8(q, k, v, block, causal=False):
-    contexts, lses = [], []
-    for i in range(0, q.shape[-2], block):
-        state = _start(q, v, i, block)
-        for j in range(0, k.shape[-2], block):
-            scores = _tile(q, k, i, j, block)
-            if causal:
-                later = torch.ones_like(scores, dtype=torch.bool).triu(diagonal=1)
-                scores = scores.masked_fill(later, -math.inf)
-            state = _step(*state, scores, v[..., j : j + block, :])
-        contexts.append(state[0] / state[1][..., None])
-        lses.append(state[2] + state[1].log())
     return torch.cat(contexts, dim=-2), torch.cat(lses, dim=-1)
 
 
@@ -413,27 +278,6 @@ def _features(x):
     return F.elu(x) + 1
 
 
-@wrong("linear_attention", cause="scales the queries by the root of d_k", kind="value")
-def linear_attention_1(q, k, v):
-    q, k = _features(q / math.sqrt(q.shape[-1])), _features(k)
-    state, normaliser = k.transpose(-2, -1) @ v, k.sum(dim=-2)
-    return q @ state / (q @ normaliser.unsqueeze(-1))
-
-
-@wrong("linear_attention", cause="adds 1e-6 to the denominator", kind="extreme")
-def linear_attention_2(q, k, v):
-    q, k = _features(q), _features(k)
-    state, normaliser = k.transpose(-2, -1) @ v, k.sum(dim=-2)
-    return q @ state / (q @ normaliser.unsqueeze(-1) + 1e-6)
-
-
-@wrong("linear_attention", cause="the queries are left without features", kind="value")
-def linear_attention_3(q, k, v):
-    k = _features(k)
-    state, normaliser = k.transpose(-2, -1) @ v, k.sum(dim=-2)
-    return q @ state / (q @ normaliser.unsqueeze(-1))
-
-
 @wrong(
     "linear_attention",
     cause="the denominator is the product of two sums, not a dot product: right for d_k = 1",
@@ -443,21 +287,6 @@ def linear_attention_4(q, k, v):
     q, k = _features(q), _features(k)
     total = q.sum(dim=-1, keepdim=True) * k.sum(dim=(-2, -1), keepdim=True)
     return q @ (k.transpose(-2, -1) @ v) / total
-
-
-@wrong("linear_attention", cause="divides by the number of keys: no average", kind="value")
-def linear_attention_5(q, k, v):
-    return _features(q) @ (_features(k).transpose(-2, -1) @ v) / k.shape[-2]
-
-
-@wrong(
-    "linear_attention",
-    cause="makes the whole table of similarities, which 400 000 positions do not allow",
-    kind="size",
-)
-def linear_attention_6(q, k, v):
-    similarity = _features(q) @ _features(k).transpose(-2, -1)
-    return similarity @ v / similarity.sum(dim=-1, keepdim=True)
 
 
 @wrong(
@@ -523,19 +352,6 @@ def linear_attention_step_1(q, k, v, state, normaliser):
 
 @wrong(
     "linear_attention_step",
-    cause="`+=` writes into the sums that came in",
-    kind="state",
-)
-def linear_attention_step_2(q, k, v, state, normaliser):
-    q, k = _features(q), _features(k)
-    state += k[..., :, None] * v[..., None, :]
-    normaliser += k
-    context = (q[..., None, :] @ state).squeeze(-2)
-    return context / (q * normaliser).sum(dim=-1, keepdim=True), state, normaliser
-
-
-@wrong(
-    "linear_attention_step",
     cause="the outer product is value · keyᵀ: the state is (d_v, d_k)",
     kind="shape",
 )
@@ -545,38 +361,6 @@ def linear_attention_step_3(q, k, v, state, normaliser):
     normaliser = normaliser + k
     context = (state @ q[..., None]).squeeze(-1)
     return context / (q * normaliser).sum(dim=-1, keepdim=True), state, normaliser
-
-
-@wrong(
-    "linear_attention_step",
-    cause="the key goes into the normaliser without its features",
-    kind="value",
-)
-def linear_attention_step_4(q, k, v, state, normaliser):
-    q = _features(q)
-    state = state + _features(k)[..., :, None] * v[..., None, :]
-    normaliser = normaliser + k
-    context = (q[..., None, :] @ state).squeeze(-2)
-    return context / (q * normaliser).sum(dim=-1, keepdim=True), state, normaliser
-
-
-@wrong("linear_attention_step", cause="the context is not divided", kind="value")
-def linear_attention_step_5(q, k, v, state, normaliser):
-    q, k = _features(q), _features(k)
-    state = state + k[..., :, None] * v[..., None, :]
-    return (q[..., None, :] @ state).squeeze(-2), state, normaliser + k
-
-
-@wrong(
-    "linear_attention_step",
-    cause="torch.outer and q @ … take vectors only: no axes in front",
-    kind="size",
-)
-def linear_attention_step_6(q, k, v, state, normaliser):
-    q, k = _features(q), _features(k)
-    state = state + torch.outer(k, v)
-    normaliser = normaliser + k
-    return q @ state / (q @ normaliser), state, normaliser
 
 
 @wrong(
@@ -640,55 +424,6 @@ def _demand(q, k):
     if q.shape[1] % k.shape[1]:
         raise ValueError(f"H_kv={k.shape[1]} does not divide H={q.shape[1]}")
     return q.shape[1] // k.shape[1]
-
-
-@wrong(
-    "grouped_query_attention",
-    cause="`repeat` copies the row of heads: query head h looks at head h % H_kv",
-    kind="value",
-)
-def grouped_query_attention_1(q, k, v, mask=None):
-    n = _demand(q, k)
-    return masked_attention(q, k.repeat(1, n, 1, 1), v.repeat(1, n, 1, 1), mask)
-
-
-@wrong("grouped_query_attention", cause="the mask is not handed on", kind="value")
-def grouped_query_attention_2(q, k, v, mask=None):
-    n = _demand(q, k)
-    k, v = k.repeat_interleave(n, dim=1), v.repeat_interleave(n, dim=1)
-    return masked_attention(q, k, v)
-
-
-@wrong(
-    "grouped_query_attention",
-    cause="keys by repeat_interleave and values by repeat: values of other heads",
-    kind="value",
-)
-def grouped_query_attention_3(q, k, v, mask=None):
-    n = _demand(q, k)
-    return masked_attention(q, k.repeat_interleave(n, dim=1), v.repeat(1, n, 1, 1), mask)
-
-
-@wrong(
-    "grouped_query_attention",
-    cause="the groups are right, but two axes change places before they become one",
-    kind="value",
-)
-def grouped_query_attention_4(q, k, v, mask=None):
-    _demand(q, k)
-    groups = q.unflatten(1, (k.shape[1], -1))
-    context = masked_attention(groups, k[:, :, None], v[:, :, None], mask)
-    return context.transpose(1, 2).flatten(1, 2)
-
-
-@wrong(
-    "grouped_query_attention",
-    cause="all query heads look at the first head of keys and values",
-    kind="value",
-)
-def grouped_query_attention_5(q, k, v, mask=None):
-    _demand(q, k)
-    return masked_attention(q, k[:, :1], v[:, :1], mask)
 
 
 @wrong(
@@ -772,137 +507,7 @@ def grouped_query_attention_12(q, k, v, mask=None):
     return context.reshape(B, H, T_q, v.shape[-1])
 
 
-# --- kv_cache_bytes --------------------------------------------------------------------------
-
-
 # --- flash_attention_backward ----------------------------------------------------------------
-
-
-@wrong(
-    "flash_attention_backward",
-    cause="what a row shares is summed over the keys of each tile alone",
-    kind="value",
-)
-def flash_attention_backward_1(q, k, v, context, lse, grad_context, block):
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    scale = math.sqrt(q.shape[-1])
-    for i in range(0, q.shape[-2], block):
-        queries, grad = q[..., i : i + block, :], grad_context[..., i : i + block, :]
-        for j in range(0, k.shape[-2], block):
-            keys, values = k[..., j : j + block, :], v[..., j : j + block, :]
-            weights = torch.exp(_tile(q, k, i, j, block) - lse[..., i : i + block, None])
-            grad_weights = grad @ values.mT
-            shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
-            grad_scores = weights * (grad_weights - shared) / scale
-            grad_v[..., j : j + block, :] += weights.mT @ grad
-            grad_q[..., i : i + block, :] += grad_scores @ keys
-            grad_k[..., j : j + block, :] += grad_scores.mT @ queries
-    return grad_q, grad_k, grad_v
-
-
-@wrong(
-    "flash_attention_backward",
-    cause="the root of d_k is missing in the gradients of q and k",
-    kind="value",
-)
-def flash_attention_backward_2(q, k, v, context, lse, grad_context, block):
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    shared = (context * grad_context).sum(dim=-1, keepdim=True)
-    for i in range(0, q.shape[-2], block):
-        rows = slice(i, i + block)
-        for j in range(0, k.shape[-2], block):
-            columns = slice(j, j + block)
-            weights = torch.exp(_tile(q, k, i, j, block) - lse[..., rows, None])
-            grad_weights = grad_context[..., rows, :] @ v[..., columns, :].mT
-            grad_scores = weights * (grad_weights - shared[..., rows, :])
-            grad_v[..., columns, :] += weights.mT @ grad_context[..., rows, :]
-            grad_q[..., rows, :] += grad_scores @ k[..., columns, :]
-            grad_k[..., columns, :] += grad_scores.mT @ q[..., rows, :]
-    return grad_q, grad_k, grad_v
-
-
-@wrong(
-    "flash_attention_backward",
-    cause="the gradients of keys and values are set, not added to: the last tile is left",
-    kind="value",
-)
-def flash_attention_backward_3(q, k, v, context, lse, grad_context, block):
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    shared = (context * grad_context).sum(dim=-1, keepdim=True)
-    for i in range(0, q.shape[-2], block):
-        rows = slice(i, i + block)
-        for j in range(0, k.shape[-2], block):
-            columns = slice(j, j + block)
-            weights = torch.exp(_tile(q, k, i, j, block) - lse[..., rows, None])
-            grad_weights = grad_context[..., rows, :] @ v[..., columns, :].mT
-            grad_scores = weights * (grad_weights - shared[..., rows, :]) / math.sqrt(q.shape[-1])
-            grad_v[..., columns, :] = weights.mT @ grad_context[..., rows, :]
-            grad_q[..., rows, :] += grad_scores @ k[..., columns, :]
-            grad_k[..., columns, :] = grad_scores.mT @ q[..., rows, :]
-    return grad_q, grad_k, grad_v
-
-
-@wrong(
-    "flash_attention_backward",
-    cause="the weights of a tile are its own softmax: lse is not used",
-    kind="value",
-)
-def flash_attention_backward_4(q, k, v, context, lse, grad_context, block):
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    shared = (context * grad_context).sum(dim=-1, keepdim=True)
-    for i in range(0, q.shape[-2], block):
-        rows = slice(i, i + block)
-        for j in range(0, k.shape[-2], block):
-            columns = slice(j, j + block)
-            weights = _tile(q, k, i, j, block).softmax(dim=-1)
-            grad_weights = grad_context[..., rows, :] @ v[..., columns, :].mT
-            grad_scores = weights * (grad_weights - shared[..., rows, :]) / math.sqrt(q.shape[-1])
-            grad_v[..., columns, :] += weights.mT @ grad_context[..., rows, :]
-            grad_q[..., rows, :] += grad_scores @ k[..., columns, :]
-            grad_k[..., columns, :] += grad_scores.mT @ q[..., rows, :]
-    return grad_q, grad_k, grad_v
-
-
-@wrong(
-    "flash_attention_backward",
-    cause="what a row shares is left out of the gradient of the scores",
-    kind="value",
-)
-def flash_attention_backward_5(q, k, v, context, lse, grad_context, block):
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    for i in range(0, q.shape[-2], block):
-        rows = slice(i, i + block)
-        for j in range(0, k.shape[-2], block):
-            columns = slice(j, j + block)
-            weights = torch.exp(_tile(q, k, i, j, block) - lse[..., rows, None])
-            grad_scores = weights * (grad_context[..., rows, :] @ v[..., columns, :].mT)
-            grad_scores = grad_scores / math.sqrt(q.shape[-1])
-            grad_v[..., columns, :] += weights.mT @ grad_context[..., rows, :]
-            grad_q[..., rows, :] += grad_scores @ k[..., columns, :]
-            grad_k[..., columns, :] += grad_scores.mT @ q[..., rows, :]
-    return grad_q, grad_k, grad_v
-
-
-@wrong(
-    "flash_attention_backward",
-    cause="the inner loop, too, runs to the number of queries",
-    kind="size",
-)
-def flash_attention_backward_6(q, k, v, context, lse, grad_context, block):
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    shared = (context * grad_context).sum(dim=-1, keepdim=True)
-    T = q.shape[-2]
-    for i in range(0, T, block):
-        rows = slice(i, i + block)
-        for j in range(0, T, block):
-            columns = slice(j, j + block)
-            weights = torch.exp(_tile(q, k, i, j, block) - lse[..., rows, None])
-            grad_weights = grad_context[..., rows, :] @ v[..., columns, :].mT
-            grad_scores = weights * (grad_weights - shared[..., rows, :]) / math.sqrt(q.shape[-1])
-            grad_v[..., columns, :] += weights.mT @ grad_context[..., rows, :]
-            grad_q[..., rows, :] += grad_scores @ k[..., columns, :]
-            grad_k[..., columns, :] += grad_scores.mT @ q[..., rows, :]
-    return grad_q, grad_k, grad_v
 
 
 @wrong(
@@ -1017,51 +622,6 @@ def operations_per_byte_1(n_new, n_cached, batch, d_model, group=1, bytes_per_nu
     return 2 * products / (read * bytes_per_number)
 
 
-@wrong("operations_per_byte", cause="reads the cache as if no heads shared it", kind="value")
-def operations_per_byte_2(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    matrices = 2 * d_model**2 + 2 * d_model**2 / group
-    products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
-    read = matrices + 2 * batch * n_cached * d_model
-    return 2 * products / (read * bytes_per_number)
-
-
-@wrong("operations_per_byte", cause="reads the matrices once for each sequence", kind="value")
-def operations_per_byte_3(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    matrices = 2 * d_model**2 + 2 * d_model**2 / group
-    products = n_new * (matrices + 2 * (n_cached + n_new) * d_model)
-    read = matrices + 2 * n_cached * d_model / group
-    return 2 * batch * products / (batch * read * bytes_per_number)
-
-
-@wrong("operations_per_byte", cause="four matrices of full size, whatever the group", kind="value")
-def operations_per_byte_4(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    matrices = 4 * d_model * d_model
-    operations = 2 * batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
-    read = matrices + 2 * batch * n_cached * d_model // group
-    return operations / (read * bytes_per_number)
-
-
-@wrong("operations_per_byte", cause="sharing is taken to save scores and averages", kind="value")
-def operations_per_byte_5(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    matrices = 2 * d_model**2 + 2 * d_model**2 / group
-    products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model / group)
-    read = matrices + 2 * batch * n_cached * d_model / group
-    return 2 * products / (read * bytes_per_number)
-
-
-@wrong("operations_per_byte", cause="one cache for the whole batch", kind="value")
-def operations_per_byte_6(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    d_kv = d_model // group
-    matrices = 2 * d_model * d_model + 2 * d_model * d_kv
-    operations = 2 * batch * n_new * (matrices + 2 * d_model * (n_new + n_cached))
-    return operations / (bytes_per_number * (matrices + 2 * n_cached * d_kv))
-
-
 @wrong("operations_per_byte", cause="projects the cached positions again", kind="value")
 def operations_per_byte_7(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
     _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
@@ -1072,20 +632,6 @@ def operations_per_byte_7(n_new, n_cached, batch, d_model, group=1, bytes_per_nu
     return 2 * products / (read * bytes_per_number)
 
 
-@wrong(
-    "operations_per_byte",
-    cause="the keys and values of the new positions are read from the cache, too",
-    kind="value",
-)
-def operations_per_byte_8(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    T = n_cached + n_new
-    matrices = 2 * d_model**2 + 2 * d_model**2 / group
-    products = batch * n_new * (matrices + 2 * T * d_model)
-    read = matrices + 2 * batch * T * d_model / group
-    return 2 * products / (read * bytes_per_number)
-
-
 @wrong("operations_per_byte", cause="two bytes a number, whatever was asked for", kind="value")
 def operations_per_byte_9(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
     _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
@@ -1093,15 +639,6 @@ def operations_per_byte_9(n_new, n_cached, batch, d_model, group=1, bytes_per_nu
     products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
     read = matrices + 2 * batch * n_cached * d_model / group
     return 2 * products / (2 * read)
-
-
-@wrong("operations_per_byte", cause="reads the keys of the cache, and not the values", kind="value")
-def operations_per_byte_10(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    matrices = 2 * d_model**2 + 2 * d_model**2 / group
-    products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
-    read = matrices + batch * n_cached * d_model / group
-    return 2 * products / (read * bytes_per_number)
 
 
 @wrong(

@@ -18,14 +18,6 @@ IGNORED = -100
 # --- mean_pooling ----------------------------------------------------------------------------
 
 
-@wrong("mean_pooling", cause="takes the first tokens, as many as are real", kind="value")
-def mean_pooling_1(x, mask=None):
-    if mask is None:
-        return x.mean(dim=1)
-    lengths = mask.sum(dim=1).tolist()
-    return torch.stack([row[:n].sum(dim=0) / max(n, 1) for row, n in zip(x, lengths, strict=True)])
-
-
 @wrong(
     "mean_pooling",
     cause="a sequence without a real token gives the mean of its padding",
@@ -36,22 +28,6 @@ def mean_pooling_2(x, mask=None):
         return x.mean(dim=1)
     mask = mask | ~mask.any(dim=1, keepdim=True)
     return (x * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-
-
-@wrong("mean_pooling", cause="writes zeros into the given x", kind="state")
-def mean_pooling_3(x, mask=None):
-    if mask is None:
-        return x.mean(dim=1)
-    x[~mask] = 0
-    return x.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
-
-
-@wrong("mean_pooling", cause="does not count real tokens whose features are all 0", kind="value")
-def mean_pooling_4(x, mask=None):
-    if mask is not None:
-        x = x * mask.unsqueeze(-1)
-    counts = (x != 0).any(dim=-1).sum(dim=1)
-    return x.sum(dim=1) / counts.clamp(min=1)[:, None]
 
 
 @wrong("mean_pooling", cause="a softmax of the mask leaves the padding some weight", kind="value")
@@ -97,23 +73,6 @@ def mean_pooling_9(x, mask=None):
 # --- attention_pooling -----------------------------------------------------------------------
 
 
-@wrong("attention_pooling", cause="divides by the root of T, not of d_model", kind="value")
-def attention_pooling_1(x, query, mask=None):
-    scores = x @ query / math.sqrt(x.shape[-2])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = scores.softmax(dim=-1).nan_to_num(0.0)
-    return (weights[..., None] * x).sum(dim=-2), weights
-
-
-@wrong("attention_pooling", cause="scales the query, which is then scaled again", kind="value")
-def attention_pooling_2(x, query, mask=None):
-    q = (query / query.shape[0] ** 0.5).unsqueeze(0)
-    mask = mask.unsqueeze(-2) if mask is not None else None
-    context, weights = masked_attention(q, x, x, mask, return_weights=True)
-    return context[..., 0, :], weights[..., 0, :]
-
-
 @wrong(
     "attention_pooling",
     cause="multiplies the scores by the mask: hidden tokens score 0, and keep weight",
@@ -127,32 +86,6 @@ def attention_pooling_3(x, query, mask=None):
     if mask is not None:
         weights = weights * mask.any(dim=-1, keepdim=True)
     return (weights.unsqueeze(-2) @ x).squeeze(-2), weights
-
-
-@wrong(
-    "attention_pooling",
-    cause="erases weights after the softmax: the rest no longer sums to 1",
-    kind="value",
-)
-def attention_pooling_4(x, query, mask=None):
-    context, weights = masked_attention(query[None], x, x, return_weights=True)
-    weights = weights.squeeze(-2)
-    if mask is not None:
-        weights = weights * mask
-    return torch.einsum("...t,...td->...d", weights, x), weights
-
-
-@wrong(
-    "attention_pooling",
-    cause="-1e9 in place of -inf: a sequence with nothing to attend to gets equal weights",
-    kind="value",
-)
-def attention_pooling_5(x, query, mask=None):
-    scores = (x * query).sum(dim=-1) / math.sqrt(len(query))
-    if mask is not None:
-        scores = torch.where(mask, scores, -1e9)
-    weights = scores.softmax(dim=-1)
-    return (weights[..., None] * x).sum(dim=-2), weights
 
 
 @wrong(
@@ -221,41 +154,6 @@ class _Levels(nn.Module):
 
 @wrong(
     "HierarchicalAttention",
-    cause="takes a sentence as real if its first word is real",
-    kind="value",
-)
-class HierarchicalAttention_1(_Levels):
-    def forward(self, x, mask=None):
-        sentences, word_weights = _pool(x, self.word_query, mask)
-        real = None if mask is None else mask[:, :, 0]
-        document, sentence_weights = _pool(sentences, self.sentence_query, real)
-        return document, sentence_weights, word_weights
-
-
-@wrong("HierarchicalAttention", cause="the words of a sentence get no mask", kind="value")
-class HierarchicalAttention_2(_Levels):
-    def forward(self, x, mask=None):
-        sentences, word_weights = _pool(x, self.word_query)
-        real = None if mask is None else mask.any(dim=-1)
-        document, sentence_weights = _pool(sentences, self.sentence_query, real)
-        return document, sentence_weights, word_weights
-
-
-@wrong(
-    "HierarchicalAttention",
-    cause="multiplies the weights of the words by that of their sentence",
-    kind="value",
-)
-class HierarchicalAttention_3(_Levels):
-    def forward(self, x, mask=None):
-        sentences, word_weights = _pool(x, self.word_query, mask)
-        real = None if mask is None else mask.any(dim=-1)
-        document, sentence_weights = _pool(sentences, self.sentence_query, real)
-        return document, sentence_weights, word_weights * sentence_weights[..., None]
-
-
-@wrong(
-    "HierarchicalAttention",
     cause="the document is the plain mean of the real sentences, without their weights",
     kind="value",
 )
@@ -284,15 +182,6 @@ class HierarchicalAttention_5(_Levels):
         s, a = s.squeeze(), a.squeeze()
         d, b = masked_attention(self.sentence_query[None], s, s, sentences, return_weights=True)
         return d.squeeze(), b.squeeze(), a
-
-
-@wrong("HierarchicalAttention", cause="the two queries change places", kind="value")
-class HierarchicalAttention_6(_Levels):
-    def forward(self, x, mask=None):
-        sentences, word_weights = _pool(x, self.sentence_query, mask)
-        real = None if mask is None else mask.sum(dim=-1) > 0
-        document, sentence_weights = _pool(sentences, self.word_query, real)
-        return document, sentence_weights, word_weights
 
 
 @wrong(
@@ -358,53 +247,6 @@ class _Classifier(nn.Module):
 
     def forward(self, x, mask=None):
         return self.head(self.encode(x, mask)[:, 0])
-
-
-@wrong(
-    "EncoderClassifier",
-    cause="the new axis of the mask stands behind the keys: it hides queries, and no keys",
-    kind="value",
-)
-class EncoderClassifier_1(_Classifier):
-    def encode(self, x, mask=None):
-        cls = self.cls.expand(len(x), 1, -1)
-        x = self.positions(torch.cat((cls, x), dim=1))
-        if mask is not None:
-            mask = F.pad(mask, (1, 0), value=True)[:, :, None]
-        return self.encoder(x, mask)
-
-
-@wrong("EncoderClassifier", cause="returns probabilities in place of scores", kind="value")
-class EncoderClassifier_2(_Classifier):
-    def encode(self, x, mask=None):
-        cls = self.cls.expand(len(x), 1, -1)
-        x = self.positions(torch.cat((cls, x), dim=1))
-        if mask is not None:
-            mask = F.pad(mask, (1, 0), value=True).unsqueeze(1)
-        return self.encoder(x, mask)
-
-    def forward(self, x, mask=None):
-        return torch.softmax(self.head(self.encode(x, mask)[:, 0]), dim=-1)
-
-
-@wrong("EncoderClassifier", cause="the extra token gets no position", kind="value")
-class EncoderClassifier_3(_Classifier):
-    def encode(self, x, mask=None):
-        B, T, _ = x.shape
-        x = x + self.positions.table[1 : T + 1]
-        x = torch.cat((self.cls.expand(B, 1, -1), x), dim=1)
-        if mask is not None:
-            mask = F.pad(mask, (1, 0), value=True).unsqueeze(1)
-        return self.encoder(x, mask)
-
-
-@wrong("EncoderClassifier", cause="`cls` is not repeated for the batch", kind="crash")
-class EncoderClassifier_4(_Classifier):
-    def encode(self, x, mask=None):
-        x = torch.cat((self.cls[None, None, :], x), dim=1)
-        if mask is not None:
-            mask = torch.cat((torch.ones_like(mask[:, :1]), mask), dim=1)[:, None]
-        return self.encoder(self.positions(x), mask)
 
 
 @wrong(
@@ -497,24 +339,6 @@ def patchify_1(images, size):
     return x.permute(0, 2, 4, 1, 3, 5).reshape(B, -1, C * size * size)
 
 
-@wrong(
-    "patchify",
-    cause="the channels stay in front of the patches, so a vector mixes patches for C > 1",
-    kind="value",
-)
-def patchify_2(images, size):
-    B, C, height, width = images.shape
-    _demand(height, width, size)
-    x = images.reshape(B, C, height // size, size, width // size, size)
-    return x.transpose(3, 4).reshape(B, -1, C * size * size)
-
-
-@wrong("patchify", cause="F.unfold puts the features before the patches", kind="shape")
-def patchify_3(images, size):
-    _demand(*images.shape[2:], size)
-    return F.unfold(images, kernel_size=size, stride=size)
-
-
 @wrong("patchify", cause="the loops stop before the last row and column of patches", kind="shape")
 def patchify_4(images, size):
     B, C, height, width = images.shape
@@ -526,35 +350,6 @@ def patchify_4(images, size):
     if not patches:
         return images.new_zeros(B, 0, C * size * size)
     return torch.stack(patches, dim=1)
-
-
-@wrong("patchify", cause="a patch is P · P numbers in reading order, not a square", kind="value")
-def patchify_5(images, size):
-    B, C, height, width = images.shape
-    _demand(height, width, size)
-    return images.reshape(B, C, -1, size * size).transpose(1, 2).flatten(2)
-
-
-@wrong(
-    "patchify",
-    cause="stacks the patches in front and reshapes, which mixes the images of a batch",
-    kind="value",
-)
-def patchify_6(images, size):
-    B, C, height, width = images.shape
-    _demand(height, width, size)
-    patches = []
-    for top in range(0, height, size):
-        for left in range(0, width, size):
-            patches.append(images[:, :, top : top + size, left : left + size].flatten(1))
-    return torch.stack(patches).reshape(B, -1, C * size * size)
-
-
-@wrong("patchify", cause="a step of 1 makes the patches overlap", kind="shape")
-def patchify_7(images, size):
-    _demand(*images.shape[2:], size)
-    x = images.unfold(2, size, 1).unfold(3, size, 1)
-    return x.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
 @right("patchify", how="F.unfold, transposed")
@@ -598,17 +393,6 @@ def blank_each_patch_1(images, size):
     return torch.stack(copies).reshape(B, -1, C, height, width)
 
 
-@wrong("blank_each_patch", cause="only the first channel is blank", kind="value")
-def blank_each_patch_2(images, size):
-    copies = []
-    for top in range(0, images.shape[-2], size):
-        for left in range(0, images.shape[-1], size):
-            copy = images.clone()
-            copy[:, 0, top : top + size, left : left + size] = 0
-            copies.append(copy)
-    return torch.stack(copies, dim=1)
-
-
 @wrong(
     "blank_each_patch",
     cause="divides the number of a patch by the rows of patches, not by the columns",
@@ -637,22 +421,6 @@ def blank_each_patch_4(images, size):
             copy[:, :, top : top + size - 1, left : left + size - 1] = 0
             copies.append(copy)
     return torch.stack(copies, dim=1)
-
-
-@wrong(
-    "blank_each_patch",
-    cause="expand copies nothing: it blanks the given images, in every patch",
-    kind="state",
-)
-def blank_each_patch_5(images, size):
-    B, C, height, width = images.shape
-    N = (height // size) * (width // size)
-    copies, n = images[:, None].expand(B, N, C, height, width), 0
-    for top in range(0, height, size):
-        for left in range(0, width, size):
-            copies[:, n, :, top : top + size, left : left + size] = 0
-            n += 1
-    return copies
 
 
 @wrong(
@@ -715,55 +483,11 @@ def blank_each_patch_9(images, size):
 # --- mask_tokens -----------------------------------------------------------------------------
 
 
-@wrong("mask_tokens", cause="padding is hidden as well, and must be guessed")
-def mask_tokens_1(tokens, noise, share, mask_id):
-    demand.within(0, 1, share=share)
-    hidden = noise < share
-    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
-
-
-@wrong("mask_tokens", cause="every real token is to be guessed, hidden or not")
-def mask_tokens_2(tokens, noise, share, mask_id):
-    demand.within(0, 1, share=share)
-    real = tokens != PAD
-    hidden = (noise < share) & real
-    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~real, IGNORED)
-
-
-@wrong("mask_tokens", cause="guessed is what is not hidden: the ~ is missing")
-def mask_tokens_3(tokens, noise, share, mask_id):
-    demand.within(0, 1, share=share)
-    hidden = (noise < share) & (tokens != PAD)
-    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(hidden, IGNORED)
-
-
-@wrong("mask_tokens", cause="what is to be guessed is read off the tokens that are hidden already")
-def mask_tokens_4(tokens, noise, share, mask_id):
-    demand.within(0, 1, share=share)
-    hidden = (noise < share) & (tokens != PAD)
-    read = tokens.masked_fill(hidden, mask_id)
-    return read, read.masked_fill(~hidden, IGNORED)
-
-
 @wrong("mask_tokens", cause="hides where the noise is above the share")
 def mask_tokens_5(tokens, noise, share, mask_id):
     demand.within(0, 1, share=share)
     hidden = (noise > share) & (tokens != PAD)
     return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
-
-
-@wrong("mask_tokens", cause="a token whose noise is exactly the share is hidden, too")
-def mask_tokens_6(tokens, noise, share, mask_id):
-    demand.within(0, 1, share=share)
-    hidden = (noise <= share) & (tokens != PAD)
-    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
-
-
-@wrong("mask_tokens", cause="where nothing is hidden stands PAD, which the loss does not leave out")
-def mask_tokens_7(tokens, noise, share, mask_id):
-    demand.within(0, 1, share=share)
-    hidden = (noise < share) & (tokens != PAD)
-    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, PAD)
 
 
 @wrong("mask_tokens", cause="draws random numbers of its own; the given noise has no effect")
@@ -798,13 +522,6 @@ def mask_tokens_11(tokens, noise, share, mask_id):
     demand.within(0, 1, share=share)
     read = torch.where((noise < share) & (tokens != PAD), mask_id, tokens)
     return read, torch.where(read == mask_id, tokens, IGNORED)
-
-
-@wrong("mask_tokens", cause="returns which tokens are hidden, not what they were", kind="dtype")
-def mask_tokens_12(tokens, noise, share, mask_id):
-    demand.within(0, 1, share=share)
-    hidden = (noise < share) & (tokens != PAD)
-    return tokens.masked_fill(hidden, mask_id), hidden
 
 
 @wrong(

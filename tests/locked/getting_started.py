@@ -7,33 +7,6 @@ from tests.locked import right, wrong
 # --- uniform_average -------------------------------------------------------------------------
 
 
-@wrong("uniform_average", cause="averages over the features instead of the vectors", kind="shape")
-def uniform_average_1(values):
-    return values.mean(dim=1)
-
-
-@wrong("uniform_average", cause="adds the vectors up but never divides", kind="value")
-def uniform_average_2(values):
-    return values.sum(dim=0)
-
-
-@wrong(
-    "uniform_average",
-    cause="divides by the number of features instead of the number of vectors",
-    kind="value",
-)
-def uniform_average_3(values):
-    total = torch.zeros_like(values[0])
-    for row in values:
-        total = total + row
-    return total / values.shape[1]
-
-
-@wrong("uniform_average", cause="keeps the averaged axis: (1, d_v)", kind="shape")
-def uniform_average_4(values):
-    return torch.mean(values, 0, keepdim=True)
-
-
 @wrong(
     "uniform_average",
     cause="goes through Python lists, so no gradient reaches the values",
@@ -69,49 +42,12 @@ def softmax_1(scores, dim):
 
 
 @wrong(
-    "softmax", cause="the maximum and the sum lose their axis, so only dim=0 works", kind="crash"
-)
-def softmax_2(scores, dim):
-    powers = torch.exp(scores - scores.amax(dim=dim))
-    return powers / powers.sum(dim=dim)
-
-
-@wrong(
-    "softmax",
-    cause="subtracts the largest score of the whole tensor, so a slice far below it becomes 0 / 0",
-    kind="extreme",
-)
-def softmax_3(scores, dim):
-    powers = torch.exp(scores - scores.max())
-    return powers / powers.sum(dim=dim, keepdim=True)
-
-
-@wrong("softmax", cause="ignores dim and always takes the last axis", kind="value")
-def softmax_4(scores, dim):
-    powers = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
-    return powers / powers.sum(dim=-1, keepdim=True)
-
-
-@wrong(
     "softmax",
     cause="cuts scores off at ±80, so large scores that differ get equal weights",
     kind="extreme",
 )
 def softmax_5(scores, dim):
     powers = scores.clamp(-80, 80).exp()
-    return powers / powers.sum(dim=dim, keepdim=True)
-
-
-@wrong("softmax", cause="subtracts the largest score in place from its input", kind="state")
-def softmax_6(scores, dim):
-    scores -= scores.amax(dim=dim, keepdim=True)
-    powers = scores.exp()
-    return powers / powers.sum(dim=dim, keepdim=True)
-
-
-@wrong("softmax", cause="max with a dim returns a pair, which cannot be subtracted", kind="crash")
-def softmax_7(scores, dim):
-    powers = torch.exp(scores - scores.max(dim=dim, keepdim=True))
     return powers / powers.sum(dim=dim, keepdim=True)
 
 
@@ -149,63 +85,6 @@ def softmax_11(scores, dim):
 
 
 # --- weighted_average ------------------------------------------------------------------------
-
-
-@wrong("weighted_average", cause="never looks whether the rows sum to 1", kind="error")
-def weighted_average_1(weights, values):
-    return weights @ values
-
-
-@wrong("weighted_average", cause="checks the sums of the columns, not of the rows", kind="error")
-def weighted_average_2(weights, values):
-    for row, total in enumerate(weights.sum(dim=0).tolist()):
-        if not abs(total - 1) <= 1e-4:
-            raise ValueError(f"row {row} of the weights sums to {total:.4f}, not to 1")
-    return weights @ values
-
-
-@wrong(
-    "weighted_average",
-    cause="accepts no rounding: rows whose sum differs from 1 by 1e-7 are refused",
-    kind="error",
-)
-def weighted_average_3(weights, values):
-    for row, total in enumerate(weights.sum(dim=1).tolist()):
-        if total != 1:
-            raise ValueError(f"row {row} of the weights sums to {total}, not to 1")
-    return weights @ values
-
-
-@wrong("weighted_average", cause="scales bad rows to 1 instead of raising", kind="error")
-def weighted_average_4(weights, values):
-    weights = weights / weights.sum(dim=1, keepdim=True)
-    return weights @ values
-
-
-@wrong("weighted_average", cause="reports the last bad row instead of the first", kind="error")
-def weighted_average_5(weights, values):
-    bad = None
-    for row, total in enumerate(weights.sum(dim=1).tolist()):
-        if not abs(total - 1) <= 1e-4:
-            bad = row, total
-    if bad is not None:
-        raise ValueError(f"row {bad[0]} of the weights sums to {bad[1]:.4f}, not to 1")
-    return weights @ values
-
-
-@wrong("weighted_average", cause="raises AssertionError instead of ValueError", kind="error")
-def weighted_average_6(weights, values):
-    for row, total in enumerate(weights.sum(dim=1).tolist()):
-        assert abs(total - 1) <= 1e-4, f"row {row} of the weights sums to {total:.4f}, not to 1"
-    return weights @ values
-
-
-@wrong("weighted_average", cause="lets rows through whose sum is too small", kind="error")
-def weighted_average_7(weights, values):
-    for row, total in enumerate(weights.sum(dim=1).tolist()):
-        if total - 1 > 1e-4:
-            raise ValueError(f"row {row} of the weights sums to {total:.4f}, not to 1")
-    return weights @ values
 
 
 @wrong(

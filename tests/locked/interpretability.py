@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention
 from attention.provided import demand
-from attention.provided.data.tokens import EOS, PAD
+from attention.provided.data.tokens import PAD
 from attention.provided.models.attention_weights import watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import Encoder, Transformer, Translator, masks_from_tokens
@@ -37,145 +37,6 @@ class _Explained(nn.Module):
 
 
 # --- LeaveOneOut -----------------------------------------------------------------------------
-
-
-@wrong(
-    "LeaveOneOut",
-    cause="the mask that is changed is always the same: what was hidden once stays hidden",
-)
-class LeaveOneOut_1(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        with_all = self.log_p(source, target)
-        mask, _ = masks_from_tokens(source, shift_right(target))
-        columns = []
-        for j in range(source.shape[1]):
-            mask[..., j] = False
-            columns.append(with_all - self.log_p(source, target, mask))
-        return torch.stack(columns, dim=-1)
-
-
-@wrong("LeaveOneOut", cause="the sign is turned round: without the token less with it")
-class LeaveOneOut_2(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        mask, _ = masks_from_tokens(source, shift_right(target))
-        before = self.log_p(source, target, mask)
-        columns = []
-        for j in range(source.size(1)):
-            hidden = mask.clone()
-            hidden[:, 0, j] = False
-            columns.append(self.log_p(source, target, hidden) - before)
-        return torch.stack(columns, dim=2)
-
-
-@wrong(
-    "LeaveOneOut",
-    cause="cuts the token out of the source, so that all later ones get other positions",
-)
-class LeaveOneOut_3(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        full = self.log_p(source, target)
-        lost = torch.zeros(*target.shape, source.shape[1], dtype=full.dtype, device=full.device)
-        for j in range(source.shape[1]):
-            rest = torch.cat((source[:, :j], source[:, j + 1 :]), dim=1)
-            less = full - self.log_p(rest, target)
-            lost[:, :, j] = less * (source[:, j] != PAD).unsqueeze(1)
-        return lost
-
-
-@wrong("LeaveOneOut", cause="hides the token from the decoder only: the encoder still reads it")
-class LeaveOneOut_4(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        read = shift_right(target)
-        mask, target_mask = masks_from_tokens(source, read)
-        memory = self.model.encode(source, mask)
-
-        def asked(seen):
-            log_p = self.model.decode(read, memory, target_mask, seen).log_softmax(dim=-1)
-            return log_p.gather(2, target[..., None])[..., 0]
-
-        before, columns = asked(mask), []
-        for j in range(source.shape[1]):
-            less = mask.clone()
-            less[..., j] = False
-            columns.append(before - asked(less))
-        return torch.stack(columns, dim=-1)
-
-
-@wrong(
-    "LeaveOneOut",
-    cause="a mask of ones but for one token: the padding may be looked at",
-)
-class LeaveOneOut_5(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        B, T_k = source.shape
-        full = self.log_p(source, target)
-        columns = []
-        for j in range(T_k):
-            mask = torch.ones(B, 1, T_k, dtype=torch.bool, device=source.device)
-            mask[:, :, j] = False
-            columns.append(full - self.log_p(source, target, mask))
-        return torch.stack(columns, dim=-1)
-
-
-@wrong("LeaveOneOut", cause="takes the difference of probabilities, not of their logarithms")
-class LeaveOneOut_6(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        mask, _ = masks_from_tokens(source, shift_right(target))
-        full = self.log_p(source, target).exp()
-        columns = []
-        for j in range(source.shape[1]):
-            less = mask.clone()
-            less[:, :, j] = False
-            columns.append(full - self.log_p(source, target, less).exp())
-        return torch.stack(columns, dim=-1)
-
-
-@wrong("LeaveOneOut", cause="loses the sign: a token without which it does better counts, too")
-class LeaveOneOut_7(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        mask, _ = masks_from_tokens(source, shift_right(target))
-        full = self.log_p(source, target)
-        columns = []
-        for j in range(source.shape[1]):
-            less = mask.clone()
-            less[:, :, j] = False
-            columns.append((full - self.log_p(source, target, less)).abs())
-        return torch.stack(columns, dim=-1)
-
-
-@wrong("LeaveOneOut", cause="loops over the target's tokens, which are not as many", kind="size")
-class LeaveOneOut_8(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        mask, _ = masks_from_tokens(source, shift_right(target))
-        full = self.log_p(source, target)
-        columns = []
-        for j in range(target.shape[1]):
-            less = mask.clone()
-            less[:, :, j] = False
-            columns.append(full - self.log_p(source, target, less))
-        return torch.stack(columns, dim=-1)
-
-
-@wrong("LeaveOneOut", cause="stacks along axis 1: source tokens are rows", kind="shape")
-class LeaveOneOut_9(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        mask, _ = masks_from_tokens(source, shift_right(target))
-        full = self.log_p(source, target)
-        rows = []
-        for j in range(source.shape[1]):
-            less = mask.clone()
-            less[:, :, j] = False
-            rows.append(full - self.log_p(source, target, less))
-        return torch.stack(rows, dim=1)
 
 
 @wrong("LeaveOneOut", cause="hides the token in the first sentence of the batch only")
@@ -238,57 +99,6 @@ class LeaveOneOut_13(_Explained):
 # --- null_space_dimension --------------------------------------------------------------------
 
 
-@wrong("null_space_dimension", cause="leaves out the condition on the sum: no column of ones")
-def null_space_dimension_1(values, tolerance=TOLERANCE):
-    return values.shape[-2] - torch.linalg.matrix_rank(values, rtol=tolerance)
-
-
-@wrong("null_space_dimension", cause="counts the columns, as if all were independent")
-def null_space_dimension_2(values, tolerance=TOLERANCE):
-    *front, T, d = values.shape
-    return torch.full(front, max(T - d - 1, 0), dtype=torch.int64, device=values.device)
-
-
-@wrong("null_space_dimension", cause="the tolerance is taken as a number, not as a share")
-def null_space_dimension_3(values, tolerance=TOLERANCE):
-    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
-    return values.shape[-2] - torch.linalg.matrix_rank(both, atol=tolerance)
-
-
-@wrong("null_space_dimension", cause="puts a row of ones below the values, not a column beside")
-def null_space_dimension_4(values, tolerance=TOLERANCE):
-    both = torch.cat((values, torch.ones_like(values[..., :1, :])), dim=-2)
-    return values.shape[-2] - torch.linalg.matrix_rank(both, rtol=tolerance)
-
-
-@wrong(
-    "null_space_dimension",
-    cause="adds 1 to the rank of the values, though the values may make the ones already",
-)
-def null_space_dimension_5(values, tolerance=TOLERANCE):
-    return values.shape[-2] - torch.linalg.matrix_rank(values, rtol=tolerance) - 1
-
-
-@wrong(
-    "null_space_dimension",
-    cause="T is the size of the first axis, which is another one for a batch",
-    kind="size",
-)
-def null_space_dimension_6(values, tolerance=TOLERANCE):
-    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
-    return len(values) - torch.linalg.matrix_rank(both, rtol=tolerance)
-
-
-@wrong(
-    "null_space_dimension",
-    cause="compares with the largest singular value of the batch, not of the matrix",
-)
-def null_space_dimension_7(values, tolerance=TOLERANCE):
-    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
-    strength = torch.linalg.svdvals(both)
-    return values.shape[-2] - (strength > tolerance * strength.max()).sum(dim=-1)
-
-
 @wrong("null_space_dimension", cause="returns a floating number", kind="dtype")
 def null_space_dimension_8(values, tolerance=TOLERANCE):
     both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
@@ -305,12 +115,6 @@ def null_space_dimension_9(values, tolerance=TOLERANCE):
     both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
     strength = torch.linalg.svdvals(both)
     return (strength <= tolerance * strength[..., :1]).sum(dim=-1)
-
-
-@wrong("null_space_dimension", cause="ignores the tolerance that is given")
-def null_space_dimension_10(values, tolerance=TOLERANCE):
-    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
-    return values.shape[-2] - torch.linalg.matrix_rank(both)
 
 
 @right("null_space_dimension", how="counts singular values")
@@ -341,28 +145,6 @@ def _null_space(values, tolerance=TOLERANCE):
     return columns[:, rank:]
 
 
-@wrong("perturb_attention", cause="walks in the direction itself, which changes the output")
-def perturb_attention_1(weights, values, direction):
-    basis = _null_space(values)
-    down = direction < 0
-    if basis.shape[1] == 0 or not down.any():
-        return weights
-    step = (-weights[down] / direction[down]).min()
-    return weights + step * direction
-
-
-@wrong("perturb_attention", cause="takes away the part in the null space, and walks in the rest")
-def perturb_attention_2(weights, values, direction):
-    basis = _null_space(values)
-    if basis.shape[1] == 0:
-        return weights
-    change = direction - basis @ (basis.T @ direction)
-    down = change < 0
-    if not down.any():
-        return weights
-    return weights + (weights[down] / -change[down]).min() * change
-
-
 @wrong("perturb_attention", cause="weights that grow limit the step as well")
 def perturb_attention_3(weights, values, direction):
     basis = _null_space(values)
@@ -373,55 +155,6 @@ def perturb_attention_3(weights, values, direction):
     return weights + step * change
 
 
-@wrong(
-    "perturb_attention", cause="steps too far, sets negative weights to 0 and divides by the sum"
-)
-def perturb_attention_4(weights, values, direction):
-    basis = _null_space(values)
-    if basis.shape[1] == 0:
-        return weights
-    changed = (weights + basis @ (basis.T @ direction)).clamp(min=0)
-    return changed / changed.sum()
-
-
-@wrong("perturb_attention", cause="the step is at most 1")
-def perturb_attention_5(weights, values, direction):
-    basis = _null_space(values)
-    if basis.shape[1] == 0:
-        return weights
-    change = basis @ (basis.T @ direction)
-    steps = torch.where(change < 0, weights / -change, math.inf)
-    return weights + steps.min().clamp(max=1.0) * change
-
-
-@wrong(
-    "perturb_attention",
-    cause="weights that are 0 already do not limit the step, and become negative",
-)
-def perturb_attention_6(weights, values, direction):
-    basis = _null_space(values)
-    if basis.shape[1] == 0:
-        return weights
-    change = basis @ (basis.T @ direction)
-    limits = (change < 0) & (weights > 0)
-    if not limits.any():
-        return weights
-    step = (weights[limits] / -change[limits]).min()
-    return weights + step * change
-
-
-@wrong(
-    "perturb_attention",
-    cause="without a null space the step is infinite, and infinite times 0 is NaN",
-    kind="extreme",
-)
-def perturb_attention_7(weights, values, direction):
-    basis = _null_space(values)
-    change = basis @ (basis.T @ direction)
-    steps = torch.where(change < 0, -weights / change, torch.full_like(weights, math.inf))
-    return weights + steps.min() * change
-
-
 @wrong("perturb_attention", cause="the steepest change limits the step, not the first zero")
 def perturb_attention_8(weights, values, direction):
     basis = _null_space(values)
@@ -430,16 +163,6 @@ def perturb_attention_8(weights, values, direction):
     change = basis @ (basis.T @ direction)
     steepest = change.argmin()
     return weights - weights[steepest] / change[steepest] * change
-
-
-@wrong("perturb_attention", cause="writes the result into the given weights", kind="state")
-def perturb_attention_9(weights, values, direction):
-    basis = _null_space(values)
-    change = basis @ (basis.T @ direction)
-    down = change < 0
-    if basis.shape[1] > 0 and down.any():
-        weights += (weights[down] / -change[down]).min() * change
-    return weights
 
 
 @wrong("perturb_attention", cause="projects on the first vector of the basis only")
@@ -493,29 +216,7 @@ def perturb_attention_13(weights, values, direction):
     return torch.add(weights, change * first[0])
 
 
-# --- effective_attention ---------------------------------------------------------------------
-
-
 # --- token_identifiability -------------------------------------------------------------------
-
-
-@wrong("token_identifiability", cause="padding of the inputs may be the nearest")
-def token_identifiability_1(hidden, inputs, mask, cosine=True):
-    if cosine:
-        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
-    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
-    own = distance.diagonal(dim1=1, dim2=2)
-    return (own <= distance.amin(dim=2)) & mask
-
-
-@wrong("token_identifiability", cause="a scalar product is no angle: long inputs win")
-def token_identifiability_2(hidden, inputs, mask, cosine=True):
-    if cosine:
-        near = torch.einsum("bid,bjd->bij", hidden, inputs)
-    else:
-        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
-    near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
-    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
 
 
 @wrong("token_identifiability", cause="`cosine` makes no difference: it is always the angle")
@@ -525,65 +226,12 @@ def token_identifiability_3(hidden, inputs, mask, cosine=True):
     return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
 
 
-@wrong(
-    "token_identifiability",
-    cause="the padding gets similarity 0, which is more than that of an obtuse angle",
-)
-def token_identifiability_4(hidden, inputs, mask, cosine=True):
-    if cosine:
-        near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1)
-        near = near * mask.unsqueeze(1)
-    else:
-        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
-        near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
-    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
-
-
-@wrong("token_identifiability", cause="looks for the nearest hidden vector of each input")
-def token_identifiability_5(hidden, inputs, mask, cosine=True):
-    if cosine:
-        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
-    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
-    distance = distance.masked_fill(~mask.unsqueeze(2), math.inf)
-    own = distance.diagonal(dim1=1, dim2=2)
-    return (own <= distance.amin(dim=1)) & mask
-
-
-@wrong("token_identifiability", cause="compares with the inputs of all sentences of the batch")
-def token_identifiability_6(hidden, inputs, mask, cosine=True):
-    B, T, d = hidden.shape
-    if cosine:
-        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
-    distance = (hidden.reshape(-1, 1, d) - inputs.reshape(1, -1, d)).norm(dim=-1)
-    distance = distance.masked_fill(~mask.reshape(1, -1), math.inf)
-    return (distance.diagonal() <= distance.amin(dim=1)).view(B, T) & mask
-
-
-@wrong("token_identifiability", cause="says True in a sentence that is nothing but padding")
-def token_identifiability_7(hidden, inputs, mask, cosine=True):
-    if cosine:
-        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
-    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
-    distance = distance.masked_fill(~mask.unsqueeze(1), math.inf)
-    return distance.diagonal(dim1=1, dim2=2) <= distance.amin(dim=2)
-
-
 @wrong("token_identifiability", cause="adds up absolute differences: no Euclidean distance")
 def token_identifiability_8(hidden, inputs, mask, cosine=True):
     if cosine:
         near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1)
     else:
         near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).abs().sum(dim=-1)
-    near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
-    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
-
-
-@wrong("token_identifiability", cause="ignores the sign: an opposite direction is near as well")
-def token_identifiability_9(hidden, inputs, mask, cosine=True):
-    if cosine:
-        near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1).abs()
-    else:
-        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
     near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
     return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
 
@@ -647,89 +295,6 @@ class _Attribution(nn.Module):
         self.encoder = encoder if isinstance(encoder, nn.Module) else Encoder(**encoder)
 
 
-@wrong("HiddenTokenAttribution", cause="forgets the root: shares of the squares")
-class HiddenTokenAttribution_1(_Attribution):
-    def forward(self, x):
-        x = x.detach().clone().requires_grad_()
-        hidden = self.encoder(x)
-        rows = []
-        for i in range(x.shape[1]):
-            row = 0
-            for feature in hidden[:, i].sum(dim=0):
-                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
-                row = row + slope.square().sum(dim=-1)
-            rows.append(row)
-        sizes = torch.stack(rows, dim=1)
-        return sizes / sizes.sum(dim=-1, keepdim=True)
-
-
-@wrong(
-    "HiddenTokenAttribution",
-    cause="differentiates the sum of the features of a hidden vector",
-)
-class HiddenTokenAttribution_2(_Attribution):
-    def forward(self, x):
-        x = x.detach().requires_grad_()
-        hidden = self.encoder(x)
-        rows = []
-        for i in range(x.shape[1]):
-            (slope,) = torch.autograd.grad(hidden[:, i].sum(), x, retain_graph=True)
-            rows.append(slope.norm(dim=-1))
-        sizes = torch.stack(rows, dim=1)
-        return sizes / sizes.sum(dim=-1, keepdim=True)
-
-
-@wrong("HiddenTokenAttribution", cause="divides by the sum over the hidden vectors i")
-class HiddenTokenAttribution_3(_Attribution):
-    def forward(self, x):
-        x = x.detach().requires_grad_()
-        hidden = self.encoder(x)
-        rows = []
-        for i in range(x.shape[1]):
-            squares = 0
-            for feature in hidden[:, i].sum(dim=0):
-                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
-                squares = squares + slope.square().sum(dim=-1)
-            rows.append(squares.sqrt())
-        sizes = torch.stack(rows, dim=1)
-        return sizes / sizes.sum(dim=1, keepdim=True)
-
-
-@wrong("HiddenTokenAttribution", cause="rows and columns change places: (j, i)")
-class HiddenTokenAttribution_4(_Attribution):
-    def forward(self, x):
-        x = x.detach().requires_grad_()
-        hidden = self.encoder(x)
-        columns = []
-        for i in range(x.shape[1]):
-            squares = 0
-            for feature in hidden[:, i].sum(dim=0):
-                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
-                squares = squares + slope.square().sum(dim=-1)
-            size = squares.sqrt()
-            columns.append(size / size.sum(dim=-1, keepdim=True))
-        return torch.stack(columns, dim=-1)
-
-
-@wrong(
-    "HiddenTokenAttribution",
-    cause="adds up the lengths of the features' gradients, not the squares",
-)
-class HiddenTokenAttribution_5(_Attribution):
-    def forward(self, x):
-        x = x.detach().requires_grad_()
-        hidden = self.encoder(x)
-        rows = []
-        for i in range(x.shape[1]):
-            row = 0
-            for f in range(hidden.shape[2]):
-                (slope,) = torch.autograd.grad(hidden[:, i, f].sum(), x, retain_graph=True)
-                row = row + slope.norm(dim=-1)
-            rows.append(row)
-        sizes = torch.stack(rows, dim=1)
-        return sizes / sizes.sum(dim=-1, keepdim=True)
-
-
 @wrong(
     "HiddenTokenAttribution",
     cause="backward() adds to x.grad: each feature's gradient has all the earlier ones in it",
@@ -748,34 +313,6 @@ class HiddenTokenAttribution_6(_Attribution):
             rows.append(squares.sqrt())
         sizes = torch.stack(rows, dim=1)
         return sizes / sizes.sum(dim=-1, keepdim=True)
-
-
-@wrong("HiddenTokenAttribution", cause="differentiates the length of the hidden vector")
-class HiddenTokenAttribution_7(_Attribution):
-    def forward(self, x):
-        x = x.detach().requires_grad_()
-        lengths = self.encoder(x).norm(dim=-1).sum(dim=0)  # (T,)
-        rows = []
-        for length in lengths:
-            (slope,) = torch.autograd.grad(length, x, retain_graph=True)
-            rows.append(slope.norm(dim=-1))
-        sizes = torch.stack(rows, dim=1)
-        return sizes / sizes.sum(dim=-1, keepdim=True)
-
-
-@wrong("HiddenTokenAttribution", cause="the shares come from a softmax, not from a division")
-class HiddenTokenAttribution_8(_Attribution):
-    def forward(self, x):
-        x = x.detach().requires_grad_()
-        hidden = self.encoder(x)
-        rows = []
-        for i in range(x.shape[1]):
-            squares = 0
-            for feature in hidden[:, i].sum(dim=0):
-                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
-                squares = squares + slope.square().sum(dim=-1)
-            rows.append(squares.sqrt().softmax(dim=-1))
-        return torch.stack(rows, dim=1)
 
 
 @wrong("HiddenTokenAttribution", cause="asks the given x itself for a gradient", kind="state")
@@ -806,22 +343,6 @@ class HiddenTokenAttribution_10(_Attribution):
                 (slope,) = torch.autograd.grad(hidden[:, i, f].sum(), x, retain_graph=True)
                 squares[:, i] += slope.square().sum(dim=-1)
         sizes = squares.sqrt()
-        return sizes / sizes.sum(dim=-1, keepdim=True)
-
-
-@wrong("HiddenTokenAttribution", cause="multiplies the derivative with the input")
-class HiddenTokenAttribution_11(_Attribution):
-    def forward(self, x):
-        x = x.detach().requires_grad_()
-        hidden = self.encoder(x)
-        rows = []
-        for i in range(x.shape[1]):
-            squares = 0
-            for feature in hidden[:, i].sum(dim=0):
-                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
-                squares = squares + (slope * x.detach()).square().sum(dim=-1)
-            rows.append(squares.sqrt())
-        sizes = torch.stack(rows, dim=1)
         return sizes / sizes.sum(dim=-1, keepdim=True)
 
 
@@ -858,141 +379,6 @@ class HiddenTokenAttribution_13(_Attribution):
 # --- HeadImportance --------------------------------------------------------------------------
 
 
-@wrong("HeadImportance", cause="takes the mean first: derivatives of two signs cancel")
-class HeadImportance_1(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target)
-        loss = -log_p[target != PAD].sum()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        return {name: g.mean(dim=0).abs() for name, g in zip(gates, slopes, strict=True)}
-
-
-@wrong("HeadImportance", cause="keeps the sign of the derivative")
-class HeadImportance_2(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target)
-        loss = -log_p[target != PAD].sum()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        return {name: g.mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
-
-
-@wrong("HeadImportance", cause="the padding of the target counts in the loss")
-class HeadImportance_3(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        with watch_attention(self.model, gates):
-            loss = -self.log_p(source, target).sum()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        return {name: g.abs().mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
-
-
-@wrong("HeadImportance", cause="the loss of a sentence is a mean over its tokens, not a sum")
-class HeadImportance_4(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        real = target != PAD
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target) * real
-        loss = -(log_p.sum(dim=1) / real.sum(dim=1)).sum()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        return {name: g.abs().mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
-
-
-@wrong("HeadImportance", cause="adds up over the sentences: no mean")
-class HeadImportance_5(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target)
-        loss = -log_p[target != PAD].sum()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        return {name: g.abs().sum(dim=0) for name, g in zip(gates, slopes, strict=True)}
-
-
-@wrong("HeadImportance", cause="the loss is a mean over the batch: divided by B twice")
-class HeadImportance_6(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target)
-        loss = -(log_p * (target != PAD)).sum(dim=1).mean()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        return {name: g.abs().mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
-
-
-@wrong("HeadImportance", cause="the end of the sentence, EOS, does not count in the loss")
-class HeadImportance_7(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        real = (target != PAD) & (target != EOS)
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target)
-        slopes = torch.autograd.grad(-log_p[real].sum(), list(gates.values()))
-        return {name: g.abs().mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
-
-
-@wrong("HeadImportance", cause="divides by the length of each attention's scores, as in the paper")
-class HeadImportance_8(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target)
-        loss = -log_p[target != PAD].sum()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        sizes = [g.abs().mean(dim=0) for g in slopes]
-        return {name: s / s.norm() for name, s in zip(gates, sizes, strict=True)}
-
-
-@wrong("HeadImportance", cause="silences each head in turn: a difference, and no derivative")
-class HeadImportance_9(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        real = target != PAD
-
-        def losses():
-            with watch_attention(self.model, gates):
-                return -(self.log_p(source, target) * real).sum(dim=1)
-
-        before, sizes = losses(), {}
-        for name, gate in gates.items():
-            found = []
-            for h in range(gate.shape[1]):
-                gate[:, h] = 0
-                found.append((losses() - before).abs().mean())
-                gate[:, h] = 1
-            sizes[name] = torch.stack(found)
-        return sizes
-
-
-@wrong(
-    "HeadImportance", cause="the mean runs over the heads: one number per sentence", kind="shape"
-)
-class HeadImportance_10(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target)
-        loss = -log_p[target != PAD].sum()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        return {name: g.abs().mean(dim=-1) for name, g in zip(gates, slopes, strict=True)}
-
-
-@wrong("HeadImportance", cause="returns a list of tensors without their names", kind="type")
-class HeadImportance_11(_Explained):
-    def forward(self, source, target):
-        gates = self.gates(len(source))
-        with watch_attention(self.model, gates):
-            log_p = self.log_p(source, target)
-        loss = -log_p[target != PAD].sum()
-        slopes = torch.autograd.grad(loss, list(gates.values()))
-        return [g.abs().mean(dim=0) for g in slopes]
-
-
 @right("HeadImportance", how="each sentence on its own, with gates of its own")
 class HeadImportance_12(_Explained):
     def forward(self, source, target):
@@ -1024,108 +410,6 @@ class HeadImportance_13(_Explained):
 # --- ActivationPatching ----------------------------------------------------------------------
 
 
-@wrong("ActivationPatching", cause="the decoder reads the letter that it should write")
-class ActivationPatching_1(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        mask, target_mask = masks_from_tokens(source, target)
-        other_mask, _ = masks_from_tokens(other, target)
-        memory = self.model.encode(source, mask)
-        memory = torch.where(places[..., None], self.model.encode(other, other_mask), memory)
-        return self.model.decode(target, memory, target_mask, mask).softmax(dim=-1)
-
-
-@wrong("ActivationPatching", cause="the other sentence is encoded with the mask of the source")
-class ActivationPatching_2(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        read = shift_right(target)
-        mask, target_mask = masks_from_tokens(source, read)
-        mine, theirs = self.model.encode(source, mask), self.model.encode(other, mask)
-        memory = torch.where(places.unsqueeze(-1), theirs, mine)
-        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
-
-
-@wrong("ActivationPatching", cause="the decoder may look where the other sentence has tokens")
-class ActivationPatching_3(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        read = shift_right(target)
-        mask, target_mask = masks_from_tokens(source, read)
-        memory = self.model.encode(source, mask)
-        mask, _ = masks_from_tokens(other, read)
-        memory = torch.where(places[..., None], self.model.encode(other, mask), memory)
-        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
-
-
-@wrong(
-    "ActivationPatching",
-    cause="exchanges the ids in front of the encoder, which then reads one mixed sentence",
-)
-class ActivationPatching_4(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        mixed, read = torch.where(places, other, source), shift_right(target)
-        mask, target_mask = masks_from_tokens(mixed, read)
-        memory = self.model.encode(mixed, mask)
-        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
-
-
-@wrong("ActivationPatching", cause="returns the scores, without a softmax")
-class ActivationPatching_5(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        read = shift_right(target)
-        mask, target_mask = masks_from_tokens(source, read)
-        memory = self.model.encode(source, mask)
-        theirs = self.model.encode(other, (other != PAD)[:, None])
-        memory[places] = theirs[places]
-        return self.model.decode(read, memory, target_mask, mask)
-
-
-@wrong("ActivationPatching", cause="returns logarithms of probabilities, as log_p does")
-class ActivationPatching_6(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        read = shift_right(target)
-        mask, target_mask = masks_from_tokens(source, read)
-        theirs = self.model.encode(other, masks_from_tokens(other, read)[0])
-        memory = torch.where(places[:, :, None], theirs, self.model.encode(source, mask))
-        return self.model.decode(read, memory, target_mask, mask).log_softmax(dim=-1)
-
-
-@wrong("ActivationPatching", cause="exchanges all vectors but those at the given places")
-class ActivationPatching_7(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        read = shift_right(target)
-        mask, target_mask = masks_from_tokens(source, read)
-        other_mask, _ = masks_from_tokens(other, read)
-        mine, theirs = self.model.encode(source, mask), self.model.encode(other, other_mask)
-        memory = torch.where(places[..., None], mine, theirs)
-        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
-
-
-@wrong("ActivationPatching", cause="adds the other vectors to those that stand there")
-class ActivationPatching_8(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        read = shift_right(target)
-        mask, target_mask = masks_from_tokens(source, read)
-        other_mask, _ = masks_from_tokens(other, read)
-        memory = self.model.encode(source, mask)
-        memory = memory + self.model.encode(other, other_mask) * places[..., None]
-        return self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
-
-
 @wrong("ActivationPatching", cause="returns the probability of the true token alone", kind="shape")
 class ActivationPatching_9(_Explained):
     @torch.no_grad()
@@ -1138,19 +422,6 @@ class ActivationPatching_9(_Explained):
         memory = torch.where(places[..., None], self.model.encode(other, other_mask), memory)
         p = self.model.decode(read, memory, target_mask, mask).softmax(dim=-1)
         return p.gather(2, target.unsqueeze(2)).squeeze(2)
-
-
-@wrong("ActivationPatching", cause="the softmax runs over the places of the target")
-class ActivationPatching_10(_Explained):
-    @torch.no_grad()
-    def forward(self, source, target, other, places):
-        demand.masks(places=places)
-        read = shift_right(target)
-        mask, target_mask = masks_from_tokens(source, read)
-        other_mask, _ = masks_from_tokens(other, read)
-        memory = self.model.encode(source, mask)
-        memory = torch.where(places[..., None], self.model.encode(other, other_mask), memory)
-        return self.model.decode(read, memory, target_mask, mask).softmax(dim=1)
 
 
 @wrong("ActivationPatching", cause="a sentence with one place gets all vectors of the other")

@@ -17,68 +17,6 @@ from tests.locked import right, wrong
 # --- join_text_and_summary -------------------------------------------------------------------
 
 
-@wrong("join_text_and_summary", cause="SEP counts too: begins one place early", kind="value")
-def join_text_and_summary_1(texts, summaries):
-    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
-    B, T = len(rows), max(map(len, rows))
-    tokens, counted = torch.full((B, T), PAD), torch.zeros(B, T, dtype=torch.bool)
-    for b, row in enumerate(rows):
-        tokens[b, : len(row)] = torch.tensor(row)
-        counted[b, len(texts[b]) : len(row)] = True
-    return tokens, counted
-
-
-@wrong("join_text_and_summary", cause="EOS does not count", kind="value")
-def join_text_and_summary_2(texts, summaries):
-    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
-    tokens = pad_sequence([torch.tensor(row) for row in rows], True, PAD)
-    counted = torch.zeros_like(tokens, dtype=torch.bool)
-    for b, (x, y) in enumerate(zip(texts, summaries, strict=True)):
-        counted[b, len(x) + 1 : len(x) + 1 + len(y)] = True
-    return tokens, counted
-
-
-@wrong(
-    "join_text_and_summary",
-    cause="T is the longest text plus the longest summary, also if they are of different pairs",
-    kind="shape",
-)
-def join_text_and_summary_3(texts, summaries):
-    T = max(len(x) for x in texts) + max(len(y) for y in summaries) + 2
-    tokens = torch.zeros(len(texts), T, dtype=torch.int64) + PAD
-    counted = torch.zeros(len(texts), T) > 0
-    for b, (x, y) in enumerate(zip(texts, summaries, strict=True)):
-        row = x + [SEP] + y + [EOS]
-        tokens[b, : len(row)] = torch.tensor(row)
-        counted[b, len(x) + 1 : len(row)] = True
-    return tokens, counted
-
-
-@wrong("join_text_and_summary", cause="the padding stands in front", kind="value")
-def join_text_and_summary_4(texts, summaries):
-    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
-    T = max(len(row) for row in rows)
-    tokens = torch.tensor([[PAD] * (T - len(row)) + row for row in rows])
-    counted = torch.arange(T, 0, -1) <= torch.tensor([[len(y) + 1] for y in summaries])
-    return tokens, counted
-
-
-@wrong(
-    "join_text_and_summary",
-    cause="one border for the whole batch, behind the SEP of the longest text",
-    kind="value",
-)
-def join_text_and_summary_5(texts, summaries):
-    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
-    B, T = len(rows), max(map(len, rows))
-    tokens = torch.full((B, T), PAD)
-    for b, row in enumerate(rows):
-        tokens[b, : len(row)] = torch.tensor(row)
-    counted = tokens != PAD
-    counted[:, : max(map(len, texts)) + 1] = False
-    return tokens, counted
-
-
 @wrong("join_text_and_summary", cause="appends to the lists that were given", kind="state")
 def join_text_and_summary_6(texts, summaries):
     starts = [len(text) + 1 for text in texts]
@@ -157,90 +95,6 @@ def join_text_and_summary_11(texts, summaries):
 # --- language_model_loss ---------------------------------------------------------------------
 
 
-def _losses(logits, tokens):
-    """-log p of each next token: (B, T - 1)."""
-    return F.cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
-
-
-@wrong(
-    "language_model_loss",
-    cause="counted is taken at the position that reads, not at the token to be predicted",
-    kind="value",
-)
-def language_model_loss_1(logits, tokens, counted=None):
-    counts = tokens[:, 1:] != PAD
-    if counted is not None:
-        counts = counts & counted[:, :-1]
-    return (_losses(logits, tokens) * counts).sum() / counts.sum().clamp(min=1)
-
-
-@wrong("language_model_loss", cause="divides by all positions, counted or not", kind="value")
-def language_model_loss_2(logits, tokens, counted=None):
-    counts = tokens[:, 1:] != PAD
-    if counted is not None:
-        counts = counts & counted[:, 1:]
-    return _losses(logits, tokens).masked_fill(~counts, 0.0).mean()
-
-
-@wrong(
-    "language_model_loss",
-    cause="a mean for each sequence, then their mean: short ones weigh more",
-    kind="value",
-)
-def language_model_loss_3(logits, tokens, counted=None):
-    counts = tokens[:, 1:] != PAD
-    if counted is not None:
-        counts = counts & counted[:, 1:]
-    rows = (_losses(logits, tokens) * counts).sum(dim=1) / counts.sum(dim=1).clamp(min=1)
-    return rows.mean()
-
-
-@wrong(
-    "language_model_loss",
-    cause="shifts the other way: predicts the token before",
-    kind="value",
-)
-def language_model_loss_4(logits, tokens, counted=None):
-    target = tokens[:, :-1]
-    counts = target != PAD
-    if counted is not None:
-        counts = counts & counted[:, :-1]
-    losses = F.cross_entropy(logits[:, 1:].transpose(1, 2), target, reduction="none")
-    return (losses * counts).sum() / counts.sum().clamp(min=1)
-
-
-@wrong(
-    "language_model_loss",
-    cause="with counted given, PAD counts where counted is True",
-    kind="value",
-)
-def language_model_loss_5(logits, tokens, counted=None):
-    counts = (tokens != PAD if counted is None else counted)[:, 1:]
-    return (_losses(logits, tokens) * counts).sum() / counts.sum().clamp(min=1)
-
-
-@wrong(
-    "language_model_loss",
-    cause="divides by how many tokens are not PAD, also with counted",
-    kind="value",
-)
-def language_model_loss_6(logits, tokens, counted=None):
-    real = tokens[:, 1:] != PAD
-    losses = _losses(logits, tokens) * real
-    if counted is not None:
-        losses = losses * counted[:, 1:]
-    return losses.sum() / real.sum().clamp(min=1)
-
-
-@wrong("language_model_loss", cause="NaN if no token counts", kind="value")
-def language_model_loss_7(logits, tokens, counted=None):
-    counts = tokens[:, 1:] != PAD
-    if counted is not None:
-        counts = counts & counted[:, 1:]
-    target = tokens[:, 1:].masked_fill(~counts, -100)
-    return F.cross_entropy(logits[:, :-1].flatten(0, 1), target.flatten(), ignore_index=-100)
-
-
 @wrong("language_model_loss", cause="makes a number of it, so no gradient flows", kind="gradient")
 def language_model_loss_8(logits, tokens, counted=None):
     total, number = 0.0, 0
@@ -251,20 +105,6 @@ def language_model_loss_8(logits, tokens, counted=None):
                 total -= log_p[b, t - 1, tokens[b, t]].item()
                 number += 1
     return torch.tensor(total / max(number, 1), dtype=logits.dtype)
-
-
-@wrong(
-    "language_model_loss",
-    cause="log of a softmax: a probability that is rounded to 0 makes the loss infinite",
-    kind="extreme",
-)
-def language_model_loss_9(logits, tokens, counted=None):
-    target = tokens[:, 1:]
-    counts = target != PAD
-    if counted is not None:
-        counts = counts & counted[:, 1:]
-    p = logits[:, :-1].softmax(dim=-1).gather(-1, target[..., None]).squeeze(-1)
-    return -p.log()[counts].sum() / counts.sum().clamp(min=1)
 
 
 @wrong(
@@ -318,61 +158,6 @@ class _Decoder(nn.Module):
         return sinusoidal_positions(places, self.embedding.embedding_dim)
 
 
-@wrong("DecoderOnly", cause="no mask: a position sees what comes later", kind="value")
-class DecoderOnly_1(_Decoder):
-    def forward(self, tokens):
-        x = embed(tokens, self.embedding.weight)
-        x = x + self._places(tokens.shape[1], tokens.device)
-        return self.generator(self.stack(x))
-
-
-@wrong("DecoderOnly", cause="the rows of the table are not scaled", kind="value")
-class DecoderOnly_2(_Decoder):
-    def forward(self, tokens):
-        T = tokens.shape[1]
-        x = self.embedding(tokens) + self._places(T, tokens.device)
-        return self.generator(self.stack(x, causal_mask(T, tokens.device)))
-
-
-@wrong("DecoderOnly", cause="the positions count from 1", kind="value")
-class DecoderOnly_3(_Decoder):
-    def forward(self, tokens):
-        T = tokens.shape[1]
-        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device, first=1.0)
-        return self.generator(self.stack(x, causal_mask(T, tokens.device)))
-
-
-@wrong("DecoderOnly", cause="the mask the wrong way round: sees what comes later", kind="value")
-class DecoderOnly_4(_Decoder):
-    def forward(self, tokens):
-        T = tokens.shape[1]
-        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
-        mask = torch.ones(T, T, dtype=torch.bool, device=tokens.device).triu()
-        return self.generator(self.stack(x, mask))
-
-
-@wrong("DecoderOnly", cause="scales the sum, so the positions are scaled too", kind="value")
-class DecoderOnly_5(_Decoder):
-    def forward(self, tokens):
-        T = tokens.shape[1]
-        x = self.embedding(tokens) + self._places(T, tokens.device)
-        x = math.sqrt(x.shape[-1]) * x
-        return self.generator(self.stack(x, causal_mask(T, tokens.device)))
-
-
-@wrong(
-    "DecoderOnly",
-    cause="the scores come from the table of the embedding, not from the generator",
-    kind="value",
-)
-class DecoderOnly_6(_Decoder):
-    def forward(self, tokens):
-        T = tokens.shape[1]
-        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
-        x = self.stack(x, causal_mask(T, tokens.device))
-        return x @ self.embedding.weight.T
-
-
 @wrong("DecoderOnly", cause="F.dropout of the input, which also acts after eval()", kind="state")
 class DecoderOnly_7(_Decoder):
     def forward(self, tokens):
@@ -380,33 +165,6 @@ class DecoderOnly_7(_Decoder):
         x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
         x = self.stack(F.dropout(x, 0.1), causal_mask(T, tokens.device))
         return self.generator(x)
-
-
-@wrong("DecoderOnly", cause="a mask in which no position sees itself", kind="value")
-class DecoderOnly_8(_Decoder):
-    def forward(self, tokens):
-        T = tokens.shape[1]
-        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
-        mask = torch.ones(T, T, dtype=torch.bool, device=tokens.device).tril(diagonal=-1)
-        return self.generator(self.stack(x, mask))
-
-
-@wrong("DecoderOnly", cause="as many positions as sequences, not as tokens", kind="size")
-class DecoderOnly_9(_Decoder):
-    def forward(self, tokens):
-        B, T = tokens.shape
-        x = embed(tokens, self.embedding.weight)
-        x = x + self._places(B, tokens.device)[:, None]
-        return self.generator(self.stack(x, causal_mask(T, tokens.device)))
-
-
-@wrong("DecoderOnly", cause="returns probabilities in place of scores", kind="value")
-class DecoderOnly_10(_Decoder):
-    def forward(self, tokens):
-        T = tokens.shape[1]
-        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
-        x = self.stack(x, causal_mask(T, tokens.device))
-        return self.generator(x).softmax(dim=-1)
 
 
 @right("DecoderOnly", how="rows picked by index, mask by <=, and a matrix product at the end")
@@ -432,17 +190,6 @@ class DecoderOnly_12(_Decoder):
 
 
 # --- local_block_attention -------------------------------------------------------------------
-
-
-@wrong(
-    "local_block_attention",
-    cause="a window that moves along, not blocks, and T · T scores",
-    kind="value",
-)
-def local_block_attention_1(q, k, v, block):
-    t = torch.arange(q.shape[-2], device=q.device)
-    back = t[:, None] - t
-    return masked_attention(q, k, v, (back >= 0) & (back < block))
 
 
 @wrong("local_block_attention", cause="no causal mask: a block sees all of itself", kind="value")
@@ -499,40 +246,6 @@ def local_block_attention_6(q, k, v, block):
     return context.transpose(-3, -2).flatten(-3, -2)[..., :T, :]
 
 
-@wrong("local_block_attention", cause="returns the rows that were filled up, too", kind="shape")
-def local_block_attention_7(q, k, v, block):
-    extra = -q.shape[-2] % block
-    q, k, v = (F.pad(x, (0, 0, 0, extra)).unflatten(-2, (-1, block)) for x in (q, k, v))
-    return masked_attention(q, k, v, causal_mask(block, q.device)).flatten(-3, -2)
-
-
-@wrong(
-    "local_block_attention",
-    cause="the last, shorter block sees all of itself",
-    kind="value",
-)
-def local_block_attention_8(q, k, v, block):
-    T = q.shape[-2]
-    whole = T // block * block
-    parts = []
-    for start in range(0, T, block):
-        qs, ks, vs = (x[..., start : start + block, :] for x in (q, k, v))
-        mask = causal_mask(block, q.device) if start < whole else None
-        parts.append(masked_attention(qs, ks, vs, mask))
-    return torch.cat(parts, dim=-2)
-
-
-@wrong(
-    "local_block_attention",
-    cause="right numbers, but from T · T scores, most of them hidden",
-    kind="size",
-)
-def local_block_attention_9(q, k, v, block):
-    t = torch.arange(q.shape[-2], device=q.device)
-    same = t[:, None] // block == t // block
-    return masked_attention(q, k, v, causal_mask(len(t), q.device) & same)
-
-
 @wrong("local_block_attention", cause="takes d_v to be d_k", kind="size")
 def local_block_attention_10(q, k, v, block):
     T, extra = q.shape[-2], -q.shape[-2] % block
@@ -571,50 +284,6 @@ def local_block_attention_12(q, k, v, block):
 # --- compress --------------------------------------------------------------------------------
 
 
-@wrong("compress", cause="fills up the last stretch, which makes one vector more", kind="shape")
-def compress_1(x, weight):
-    x = F.pad(x, (0, 0, 0, -x.shape[-2] % len(weight)))
-    return torch.einsum("...nsi,sio->...no", x.unflatten(-2, (-1, len(weight))), weight)
-
-
-@wrong("compress", cause="the kernel runs backwards: the last place has weight[0]", kind="value")
-def compress_2(x, weight):
-    stride, n = len(weight), x.shape[-2] // len(weight)
-    x = x[..., : n * stride, :].unflatten(-2, (n, stride))
-    return torch.einsum("...nsi,sio->...no", x, weight.flip(0))
-
-
-@wrong("compress", cause="the kernel moves by one", kind="shape")
-def compress_3(x, weight):
-    windows = x.unfold(-2, len(weight), 1)  # (..., n, d_in, stride)
-    return torch.einsum("...nis,sio->...no", windows, weight)
-
-
-@wrong(
-    "compress",
-    cause="swaps the axes of stretches and places: adds vectors that are n apart",
-    kind="value",
-)
-def compress_4(x, weight):
-    stride, n = len(weight), x.shape[-2] // len(weight)
-    x = x[..., : n * stride, :].unflatten(-2, (stride, n))
-    return torch.einsum("...sni,sio->...no", x, weight)
-
-
-@wrong("compress", cause="the mean over a stretch, not the sum", kind="value")
-def compress_5(x, weight):
-    stride, n = len(weight), x.shape[-2] // len(weight)
-    x = x[..., : n * stride, :].unflatten(-2, (n, stride))
-    return (x.unsqueeze(-2) @ weight).squeeze(-2).mean(dim=-2)
-
-
-@wrong("compress", cause="drops what is too much at the beginning", kind="value")
-def compress_6(x, weight):
-    stride = len(weight)
-    x = x[..., x.shape[-2] % stride :, :]
-    return x.unflatten(-2, (-1, stride)).flatten(-2) @ weight.flatten(0, 1)
-
-
 @wrong("compress", cause="every matrix is transposed", kind="value")
 def compress_7(x, weight):
     stride, n = len(weight), x.shape[-2] // len(weight)
@@ -634,14 +303,6 @@ def compress_9(x, weight):
     n = (x.shape[-2] - 1) // stride
     x = x[..., : n * stride, :].unflatten(-2, (n, stride))
     return torch.einsum("...nsi,sio->...no", x, weight)
-
-
-@wrong("compress", cause="crashes for a text shorter than stride: nothing to stack", kind="crash")
-def compress_10(x, weight):
-    stride, compressed = len(weight), []
-    for start in range(0, x.shape[-2] - stride + 1, stride):
-        compressed.append(sum(x[..., start + s, :] @ weight[s] for s in range(stride)))
-    return torch.stack(compressed, dim=-2)
 
 
 @right("compress", how="one matrix product of flattened stretches")
@@ -667,58 +328,6 @@ def _last(q, k, stride):
     """The query positions as a column, and the last position of each key."""
     t = torch.arange(q.shape[-2], device=q.device)[:, None]
     return t, torch.arange(1, k.shape[-2] + 1, device=q.device) * stride - 1
-
-
-@wrong(
-    "memory_compressed_attention",
-    cause="sees the key of its own stretch, which tells of later positions",
-    kind="value",
-)
-def memory_compressed_attention_1(q, k, v, stride):
-    t = torch.arange(q.shape[-2], device=q.device)
-    j = torch.arange(k.shape[-2], device=q.device)
-    return masked_attention(q, k, v, t[:, None] // stride >= j)
-
-
-@wrong(
-    "memory_compressed_attention",
-    cause="the last position of a stretch does not see its own key",
-    kind="value",
-)
-def memory_compressed_attention_2(q, k, v, stride):
-    t = torch.arange(q.shape[-2], device=q.device)
-    j = torch.arange(k.shape[-2], device=q.device)
-    return masked_attention(q, k, v, t[:, None] // stride > j)
-
-
-@wrong("memory_compressed_attention", cause="NaN where there is nothing to see yet", kind="value")
-def memory_compressed_attention_3(q, k, v, stride):
-    t, last = _last(q, k, stride)
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    return scores.masked_fill(last > t, -math.inf).softmax(dim=-1) @ v
-
-
-@wrong(
-    "memory_compressed_attention",
-    cause="-1e9 in place of -inf: who sees nothing gets the mean of all values",
-    kind="value",
-)
-def memory_compressed_attention_4(q, k, v, stride):
-    t, last = _last(q, k, stride)
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    return scores.masked_fill(last > t, -1e9).softmax(dim=-1) @ v
-
-
-@wrong(
-    "memory_compressed_attention",
-    cause="who sees nothing may look at the first key, to avoid NaN",
-    kind="value",
-)
-def memory_compressed_attention_5(q, k, v, stride):
-    t, last = _last(q, k, stride)
-    mask = last <= t
-    mask[:, :1] = True
-    return masked_attention(q, k, v, mask)
 
 
 @wrong(
@@ -756,14 +365,6 @@ def memory_compressed_attention_8(q, k, v, stride):
     return masked_attention(q, k, v, causal_mask(T, q.device)[:, : k.shape[-2]])
 
 
-@wrong("memory_compressed_attention", cause="divides by the root of d_v, not of d_k", kind="size")
-def memory_compressed_attention_9(q, k, v, stride):
-    t, last = _last(q, k, stride)
-    scores = q @ k.mT / math.sqrt(v.shape[-1])
-    weights = scores.masked_fill(last > t, -math.inf).softmax(dim=-1)
-    return weights.masked_fill(last > t, 0.0) @ v
-
-
 @wrong("memory_compressed_attention", cause="works only if stride divides T", kind="size")
 def memory_compressed_attention_10(q, k, v, stride):
     n = k.shape[-2]
@@ -793,39 +394,6 @@ def memory_compressed_attention_12(q, k, v, stride):
 # --- top_k_gate ------------------------------------------------------------------------------
 
 
-@wrong(
-    "top_k_gate",
-    cause="a softmax of all scores, and the rest erased: those of the chosen do not sum to 1",
-    kind="value",
-)
-def top_k_gate_1(scores, k):
-    p = scores.softmax(dim=-1)
-    values, indices = p.topk(k, dim=-1)
-    return torch.zeros_like(p).scatter(-1, indices, values)
-
-
-@wrong("top_k_gate", cause="chooses k tokens for each expert", kind="value")
-def top_k_gate_2(scores, k):
-    values, indices = scores.topk(min(k, len(scores)), dim=0)
-    return torch.zeros_like(scores).scatter(0, indices, values.softmax(dim=0))
-
-
-@wrong("top_k_gate", cause="hides with a score of 0, which is left a weight", kind="value")
-def top_k_gate_3(scores, k):
-    values, indices = scores.topk(k, dim=1)
-    return torch.zeros_like(scores).scatter(1, indices, values).softmax(dim=1)
-
-
-@wrong(
-    "top_k_gate",
-    cause="all that reach the k-th best score: on a tie more than k",
-    kind="value",
-)
-def top_k_gate_4(scores, k):
-    least = scores.topk(k, dim=-1).values[:, -1:]
-    return scores.masked_fill(scores < least, -math.inf).softmax(dim=-1)
-
-
 @wrong("top_k_gate", cause="the same weight for all chosen ones: 1 / k", kind="value")
 def top_k_gate_5(scores, k):
     indices = scores.argsort(dim=-1, descending=True)[:, :k]
@@ -844,23 +412,6 @@ def top_k_gate_7(scores, k):
     gates = torch.zeros(scores.shape)
     gates[torch.arange(len(scores))[:, None], indices] = values.softmax(dim=-1).float()
     return gates
-
-
-@wrong("top_k_gate", cause="the softmax of probabilities: softmax twice", kind="value")
-def top_k_gate_8(scores, k):
-    values, indices = scores.softmax(dim=-1).topk(k, dim=-1)
-    return torch.zeros_like(scores).scatter(-1, indices, values.softmax(dim=-1))
-
-
-@wrong(
-    "top_k_gate",
-    cause="the indices are sorted, so the best weight goes to the chosen one that stands first",
-    kind="value",
-)
-def top_k_gate_9(scores, k):
-    values, indices = scores.topk(k, dim=-1)
-    places = indices.sort(dim=-1).values
-    return torch.zeros_like(scores).scatter(-1, places, values.softmax(dim=-1))
 
 
 @wrong("top_k_gate", cause="divides the scores themselves by their sum", kind="value")
@@ -888,82 +439,6 @@ def top_k_gate_12(scores, k):
 
 
 # --- load_balance_loss -----------------------------------------------------------------------
-
-
-@wrong("load_balance_loss", cause="shares are the mean gates, not counts", kind="value")
-def load_balance_loss_1(scores, gates):
-    p = scores.softmax(dim=-1).mean(dim=0)
-    return scores.shape[-1] * (gates.mean(dim=0) * p).sum()
-
-
-@wrong("load_balance_loss", cause="shares of tokens: they add up to k", kind="value")
-def load_balance_loss_2(scores, gates):
-    share = (gates > 0).to(scores.dtype).mean(dim=0)
-    return scores.shape[-1] * (share @ scores.softmax(dim=-1).mean(dim=0))
-
-
-@wrong("load_balance_loss", cause="probabilities from the gates", kind="value")
-def load_balance_loss_3(scores, gates):
-    chosen = (gates > 0).to(scores.dtype)
-    return scores.shape[-1] * (chosen.sum(dim=0) / chosen.sum() * gates.mean(dim=0)).sum()
-
-
-@wrong("load_balance_loss", cause="without the factor E", kind="value")
-def load_balance_loss_4(scores, gates):
-    chosen = (gates > 0).to(scores.dtype)
-    return (chosen.sum(dim=0) / chosen.sum()) @ scores.softmax(dim=-1).mean(dim=0)
-
-
-@wrong("load_balance_loss", cause="the softmax runs over the tokens", kind="value")
-def load_balance_loss_5(scores, gates):
-    chosen = (gates > 0).to(scores.dtype)
-    share = chosen.sum(dim=0) / chosen.sum()
-    return scores.shape[-1] * (share * scores.softmax(dim=0).mean(dim=0)).sum()
-
-
-@wrong("load_balance_loss", cause="the softmax of the mean scores", kind="value")
-def load_balance_loss_6(scores, gates):
-    chosen = (gates > 0).to(scores.dtype)
-    share = chosen.sum(dim=0) / chosen.sum()
-    return scores.shape[-1] * (share * scores.mean(dim=0).softmax(dim=-1)).sum()
-
-
-@wrong("load_balance_loss", cause="counts only the best expert of each token", kind="value")
-def load_balance_loss_7(scores, gates):
-    N, E = scores.shape
-    share = gates.argmax(dim=1).bincount(minlength=E) / N
-    return E * (share.to(scores.dtype) * scores.softmax(dim=1).mean(dim=0)).sum()
-
-
-@wrong(
-    "load_balance_loss",
-    cause="share times probability for each token, and the mean of that",
-    kind="value",
-)
-def load_balance_loss_8(scores, gates):
-    chosen = (gates > 0).to(scores.dtype)
-    share = chosen / chosen.sum(dim=-1, keepdim=True)
-    return scores.shape[-1] * (share * scores.softmax(dim=-1)).sum(dim=-1).mean()
-
-
-@wrong("load_balance_loss", cause="no gradient flows to the probabilities", kind="gradient")
-def load_balance_loss_9(scores, gates):
-    chosen = (gates > 0).to(scores.dtype)
-    with torch.no_grad():
-        p = scores.softmax(dim=-1).mean(dim=0)
-    return scores.shape[-1] * (chosen.sum(dim=0) / chosen.sum() * p).sum()
-
-
-@wrong(
-    "load_balance_loss",
-    cause="the mean probability only over the tokens that chose the expert",
-    kind="value",
-)
-def load_balance_loss_10(scores, gates):
-    chosen = (gates > 0).to(scores.dtype)
-    number = chosen.sum(dim=0)
-    p = (scores.softmax(dim=-1) * chosen).sum(dim=0) / number.clamp(min=1)
-    return scores.shape[-1] * (number / number.sum() * p).sum()
 
 
 @right("load_balance_loss", how="counts the columns of the choices, dot product")

@@ -7,50 +7,14 @@ import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import suspect
-from attention.scaled_dot_product_attention import scaled_dot_product_attention
 from tests.locked import right, wrong
 
 # --- padding_mask ----------------------------------------------------------------------------
 
 
-@wrong("padding_mask", cause="off by one: one padded key counts as real", kind="value")
-def padding_mask_1(lengths, T):
-    real = torch.arange(T, device=lengths.device) <= lengths[:, None]
-    return real[:, None, :]
-
-
-@wrong("padding_mask", cause="inverted: True at the padding", kind="value")
-def padding_mask_2(lengths, T):
-    padding = torch.arange(T, device=lengths.device) >= lengths[:, None]
-    return padding.unsqueeze(1)
-
-
-@wrong("padding_mask", cause="no axis for the queries: (B, T)", kind="shape")
-def padding_mask_3(lengths, T):
-    return torch.arange(T, device=lengths.device) < lengths[:, None]
-
-
-@wrong("padding_mask", cause="the axis of length 1 stands behind the keys: (B, T, 1)", kind="shape")
-def padding_mask_4(lengths, T):
-    real = torch.arange(T, device=lengths.device) < lengths[:, None]
-    return real.unsqueeze(-1)
-
-
 @wrong("padding_mask", cause="makes the positions on the CPU", kind="device")
 def padding_mask_5(lengths, T):
     return (torch.arange(T) < lengths[:, None])[:, None]
-
-
-@wrong("padding_mask", cause="returns numbers 0 and 1 instead of bools", kind="dtype")
-def padding_mask_6(lengths, T):
-    real = torch.arange(T, device=lengths.device) < lengths[:, None]
-    return real[:, None, :].float()
-
-
-@wrong("padding_mask", cause="ignores T and is as wide as the longest sequence", kind="shape")
-def padding_mask_7(lengths, T):
-    real = torch.arange(int(lengths.max()), device=lengths.device) < lengths[:, None]
-    return real[:, None, :]
 
 
 @right("padding_mask", how="fills row by row")
@@ -62,35 +26,6 @@ def padding_mask_8(lengths, T):
 
 
 # --- causal_mask -----------------------------------------------------------------------------
-
-
-@wrong("causal_mask", cause="the upper triangle: sees itself and what comes after it", kind="value")
-def causal_mask_1(T, device=None):
-    return torch.ones(T, T, dtype=torch.bool, device=device).triu()
-
-
-@wrong("causal_mask", cause="a position does not see itself", kind="value")
-def causal_mask_2(T, device=None):
-    return torch.ones(T, T, dtype=torch.bool, device=device).tril(diagonal=-1)
-
-
-@wrong("causal_mask", cause="a position also sees the next one", kind="value")
-def causal_mask_3(T, device=None):
-    return torch.ones(T, T, dtype=torch.bool, device=device).tril(diagonal=1)
-
-
-@wrong(
-    "causal_mask",
-    cause="True where a query may not look, as in nn.MultiheadAttention",
-    kind="value",
-)
-def causal_mask_4(T, device=None):
-    return torch.triu(torch.ones(T, T, dtype=torch.bool, device=device), diagonal=1)
-
-
-@wrong("causal_mask", cause="returns float instead of bool", kind="dtype")
-def causal_mask_5(T, device=None):
-    return torch.tril(torch.ones(T, T, device=device))
 
 
 @wrong("causal_mask", cause="ignores the device", kind="device")
@@ -110,34 +45,6 @@ def causal_mask_8(T, device=None):
 
 
 # --- local_mask ------------------------------------------------------------------------------
-
-
-@wrong("local_mask", cause="strictly less: one neighbour too few on each side", kind="value")
-def local_mask_1(T, window, device=None):
-    i = torch.arange(T, device=device)
-    return (i[:, None] - i).abs() < window
-
-
-@wrong("local_mask", cause="no absolute value: everything to the right is allowed", kind="value")
-def local_mask_2(T, window, device=None):
-    i = torch.arange(T, device=device)
-    return (i[:, None] - i) <= window
-
-
-@wrong(
-    "local_mask",
-    cause="takes the window for both sides together: window // 2 on each",
-    kind="value",
-)
-def local_mask_3(T, window, device=None):
-    i = torch.arange(T, device=device)
-    return (i[:, None] - i).abs() <= window // 2
-
-
-@wrong("local_mask", cause="sees only neighbours to the left, as if it were causal", kind="value")
-def local_mask_4(T, window, device=None):
-    gap = torch.arange(T, device=device)[:, None] - torch.arange(T, device=device)
-    return (gap >= 0) & (gap <= window)
 
 
 @wrong("local_mask", cause="makes the mask on the CPU, whatever device is asked for", kind="device")
@@ -168,40 +75,6 @@ def local_mask_8(T, window, device=None):
 
 
 # --- longformer_mask -------------------------------------------------------------------------
-
-
-@wrong(
-    "longformer_mask", cause="the global positions see all, but are not seen by all", kind="value"
-)
-def longformer_mask_1(T, window, global_positions, device=None):
-    i = torch.arange(T, device=device)
-    mask = (i[:, None] - i).abs() <= window
-    mask[global_positions, :] = True
-    return mask
-
-
-@wrong(
-    "longformer_mask",
-    cause="the global positions are seen by all, but do not see all",
-    kind="value",
-)
-def longformer_mask_2(T, window, global_positions, device=None):
-    i = torch.arange(T, device=device)
-    mask = (i[:, None] - i).abs() <= window
-    mask[:, global_positions] = True
-    return mask
-
-
-@wrong(
-    "longformer_mask",
-    cause="switches single entries on the diagonal on, not rows and columns",
-    kind="value",
-)
-def longformer_mask_3(T, window, global_positions, device=None):
-    i = torch.arange(T, device=device)
-    mask = (i[:, None] - i).abs() <= window
-    mask[global_positions, global_positions] = True
-    return mask
 
 
 @wrong("longformer_mask", cause="forgets the window: only global positions", kind="value")
@@ -259,47 +132,6 @@ def longformer_mask_8(T, window, global_positions, device=None):
 # --- bigbird_mask ----------------------------------------------------------------------------
 
 
-@wrong("bigbird_mask", cause="draws also blocks that are seen already", kind="value")
-def bigbird_mask_1(n_blocks, block_size, n_random, seed):
-    generator = torch.Generator().manual_seed(seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=generator)
-    block = torch.arange(n_blocks)
-    sees = (block[:, None] - block).abs() <= 1
-    sees[[0, -1], :] = True
-    sees[:, [0, -1]] = True
-    sees = sees.scatter(1, lottery.topk(n_random, dim=1).indices, True)
-    return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)
-
-
-@wrong("bigbird_mask", cause="the end blocks see all, but are not seen by all", kind="value")
-def bigbird_mask_2(n_blocks, block_size, n_random, seed):
-    generator = torch.Generator().manual_seed(seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=generator)
-    block = torch.arange(n_blocks)
-    sees = (block[:, None] - block).abs() <= 1
-    sees[[0, -1], :] = True
-    winners = lottery.masked_fill(sees, -1.0).topk(n_random, dim=1).indices
-    sees = sees.scatter(1, winners, True)
-    return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)
-
-
-@wrong(
-    "bigbird_mask",
-    cause="repeat tiles the whole pattern instead of widening each block in place",
-    kind="value",
-)
-def bigbird_mask_3(n_blocks, block_size, n_random, seed):
-    generator = torch.Generator().manual_seed(seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=generator)
-    block = torch.arange(n_blocks)
-    sees = (block[:, None] - block).abs() <= 1
-    sees[[0, -1], :] = True
-    sees[:, [0, -1]] = True
-    winners = lottery.masked_fill(sees, -1.0).topk(n_random, dim=1).indices
-    sees = sees.scatter(1, winners, True)
-    return sees.repeat(block_size, block_size)
-
-
 @wrong("bigbird_mask", cause="always draws one random block, whatever n_random says", kind="value")
 def bigbird_mask_4(n_blocks, block_size, n_random, seed):
     generator = torch.Generator().manual_seed(seed)
@@ -311,20 +143,6 @@ def bigbird_mask_4(n_blocks, block_size, n_random, seed):
     winner = lottery.masked_fill(sees, -1.0).argmax(dim=1, keepdim=True)
     sees = sees.scatter(1, winner, True)
     return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)
-
-
-@wrong(
-    "bigbird_mask", cause="returns the small matrix of blocks, not one of positions", kind="shape"
-)
-def bigbird_mask_5(n_blocks, block_size, n_random, seed):
-    generator = torch.Generator().manual_seed(seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=generator)
-    block = torch.arange(n_blocks)
-    sees = (block[:, None] - block).abs() <= 1
-    sees[[0, -1], :] = True
-    sees[:, [0, -1]] = True
-    winners = lottery.masked_fill(sees, -1.0).topk(n_random, dim=1).indices
-    return sees.scatter(1, winners, True)
 
 
 @wrong("bigbird_mask", cause="random blocks are drawn per column: topk along dim 0", kind="value")
@@ -354,22 +172,6 @@ def bigbird_mask_7(n_blocks, block_size, n_random, seed):
     sees = sees.scatter(1, winners, True)
     sees[[0, -1], :] = True
     sees[:, [0, -1]] = True
-    return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)
-
-
-@wrong(
-    "bigbird_mask",
-    cause="draws new numbers without the seed: another mask at every call",
-    kind="state",
-)
-def bigbird_mask_8(n_blocks, block_size, n_random, seed):
-    lottery = torch.rand(n_blocks, n_blocks)
-    block = torch.arange(n_blocks)
-    sees = (block[:, None] - block).abs() <= 1
-    sees[[0, -1], :] = True
-    sees[:, [0, -1]] = True
-    winners = lottery.masked_fill(sees, -1.0).topk(n_random, dim=1).indices
-    sees = sees.scatter(1, winners, True)
     return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)
 
 
@@ -403,28 +205,6 @@ def bigbird_mask_10(n_blocks, block_size, n_random, seed):
 # --- combine_masks ---------------------------------------------------------------------------
 
 
-@wrong("combine_masks", cause="or instead of and: allows what any mask allows", kind="value")
-def combine_masks_1(*masks):
-    combined = None
-    for mask in masks:
-        if mask is not None:
-            combined = mask if combined is None else combined | mask
-    return combined
-
-
-@wrong("combine_masks", cause="&= writes into the caller's first mask", kind="state")
-def combine_masks_2(*masks):
-    combined = None
-    for mask in masks:
-        if mask is None:
-            continue
-        if combined is None:
-            combined = mask
-        else:
-            combined &= mask
-    return combined
-
-
 @wrong("combine_masks", cause="None is not left out, and & fails on it", kind="crash")
 def combine_masks_3(*masks):
     combined = masks[0]
@@ -440,16 +220,6 @@ def combine_masks_4(*masks):
         if mask is not None:
             combined = combined & mask
     return combined
-
-
-@wrong("combine_masks", cause="looks at the first two masks only", kind="value")
-def combine_masks_5(*masks):
-    masks = [mask for mask in masks if mask is not None]
-    if not masks:
-        return None
-    if len(masks) == 1:
-        return masks[0]
-    return masks[0] & masks[1]
 
 
 @wrong("combine_masks", cause="stack needs equal shapes and does not broadcast", kind="crash")
@@ -496,45 +266,6 @@ def combine_masks_10(*masks):
 # --- masked_attention ------------------------------------------------------------------------
 
 
-@wrong("masked_attention", cause="a row with nothing to see becomes NaN", kind="value")
-def masked_attention_1(q, k, v, mask=None, return_weights=False):
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = torch.softmax(scores, dim=-1)
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong(
-    "masked_attention",
-    cause="fills with −1e9, so a query with nothing to see looks at everything evenly",
-    kind="value",
-)
-def masked_attention_2(q, k, v, mask=None, return_weights=False):
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -1e9)
-    weights = torch.softmax(scores, dim=-1)
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong(
-    "masked_attention",
-    cause="adds −∞ and repairs the NaN afterwards, so gradients of q and k are NaN",
-    kind="gradient",
-)
-def masked_attention_3(q, k, v, mask=None, return_weights=False):
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
-    if mask is not None:
-        zeros = torch.zeros(mask.shape, dtype=scores.dtype, device=scores.device)
-        scores = scores + zeros.masked_fill(~mask, -math.inf)
-    weights = torch.nan_to_num(torch.softmax(scores, dim=-1))
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
 @wrong(
     "masked_attention",
     cause="repairs the context but returns weights that are NaN in empty rows",
@@ -546,30 +277,6 @@ def masked_attention_4(q, k, v, mask=None, return_weights=False):
         scores = scores.masked_fill(~mask, -math.inf)
     weights = torch.softmax(scores, dim=-1)
     context = (weights @ v).nan_to_num(0.0)
-    return (context, weights) if return_weights else context
-
-
-@wrong("masked_attention", cause="masks after the softmax: rows do not sum to 1", kind="value")
-def masked_attention_5(q, k, v, mask=None, return_weights=False):
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
-    weights = torch.softmax(scores, dim=-1)
-    if mask is not None:
-        weights = weights * mask
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong("masked_attention", cause="the scale is applied twice: q is scaled already", kind="value")
-def masked_attention_6(q, k, v, mask=None, return_weights=False):
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
-    scores = scores / math.sqrt(q.shape[-1])
-    if mask is None:
-        weights = torch.softmax(scores, dim=-1)
-    else:
-        hidden = ~mask & mask.any(dim=-1, keepdim=True)
-        weights = torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1)
-        weights = weights.masked_fill(~mask, 0.0)
-    context = weights @ v
     return (context, weights) if return_weights else context
 
 
@@ -644,50 +351,6 @@ def masked_attention_11(q, k, v, mask=None, return_weights=False):
 # --- leaks -----------------------------------------------------------------------------------
 
 
-@wrong("leaks", cause="changes position t as well, so a causal layer is accused", kind="value")
-def leaks_1(name, x, t):
-    other = x.clone()
-    other[t:] += 1 + torch.arange(x.shape[1])
-    before, after = suspect(name, x)[: t + 1], suspect(name, other)[: t + 1]
-    return not torch.allclose(before, after)
-
-
-@wrong("leaks", cause="does not look at the output of position t itself", kind="value")
-def leaks_2(name, x, t):
-    other = x.clone()
-    other[t + 1 :] += 1 + torch.arange(x.shape[1])
-    return not torch.allclose(suspect(name, x)[:t], suspect(name, other)[:t])
-
-
-@wrong("leaks", cause="compares all outputs, also those after t, which may differ", kind="value")
-def leaks_3(name, x, t):
-    other = x.clone()
-    other[t + 1 :] += 1 + torch.arange(x.shape[1])
-    return not torch.allclose(suspect(name, x), suspect(name, other))
-
-
-@wrong("leaks", cause="the answer is inverted: True where nothing leaks", kind="value")
-def leaks_4(name, x, t):
-    other = x.clone()
-    other[t + 1 :] += 1 + torch.arange(x.shape[1])
-    return torch.allclose(suspect(name, x)[: t + 1], suspect(name, other)[: t + 1])
-
-
-@wrong("leaks", cause="changes the caller's x", kind="state")
-def leaks_5(name, x, t):
-    before = suspect(name, x)[: t + 1]
-    x[t + 1 :] += 1 + torch.arange(x.shape[1])
-    after = suspect(name, x)[: t + 1]
-    return not torch.allclose(before, after)
-
-
-@wrong("leaks", cause="sets the future to zeros, which is no change if it was zero", kind="extreme")
-def leaks_6(name, x, t):
-    other = x.clone()
-    other[t + 1 :] = 0
-    return not torch.allclose(suspect(name, x)[: t + 1], suspect(name, other)[: t + 1])
-
-
 @wrong(
     "leaks",
     cause="knows the layers by name and runs nothing, so x and t play no role",
@@ -695,15 +358,6 @@ def leaks_6(name, x, t):
 )
 def leaks_7(name, x, t):
     return name in ("B", "C", "D", "F", "G")
-
-
-@wrong(
-    "leaks", cause="looks at position t alone and misses leaks at earlier positions", kind="value"
-)
-def leaks_8(name, x, t):
-    other = x.clone()
-    other[t + 1 :] += 1 + torch.arange(x.shape[1])
-    return not torch.allclose(suspect(name, x)[t], suspect(name, other)[t])
 
 
 @right("leaks", how="random numbers for the future, and the largest difference")
@@ -717,46 +371,6 @@ def leaks_9(name, x, t):
 
 
 # --- sliding_window_attention ----------------------------------------------------------------
-
-
-@wrong("sliding_window_attention", cause="makes the (T, T) matrix and masks it", kind="size")
-def sliding_window_attention_1(q, k, v, window):
-    i = torch.arange(q.shape[-2], device=q.device)
-    mask = (i[:, None] - i).abs() <= window
-    return scaled_dot_product_attention(q, k, v, mask)
-
-
-@wrong(
-    "sliding_window_attention",
-    cause="padded rows take part with the score 0 at both ends",
-    kind="value",
-)
-def sliding_window_attention_2(q, k, v, window):
-    T, width = q.shape[-2], 2 * window + 1
-    k, v = F.pad(k, (0, 0, window, window)), F.pad(v, (0, 0, window, window))
-    scores = [(q * k[..., c : c + T, :]).sum(dim=-1) for c in range(width)]
-    weights = torch.softmax(torch.stack(scores, dim=-1) / math.sqrt(q.shape[-1]), dim=-1)
-    return sum(weights[..., c, None] * v[..., c : c + T, :] for c in range(width))
-
-
-@wrong("sliding_window_attention", cause="no scale", kind="value")
-def sliding_window_attention_3(q, k, v, window):
-    T, width = q.shape[-2], 2 * window + 1
-    k, v = F.pad(k, (0, 0, window, window)), F.pad(v, (0, 0, window, window))
-    scores = torch.stack([(q * k[..., c : c + T, :]).sum(dim=-1) for c in range(width)], dim=-1)
-    position = torch.arange(T, device=q.device)[:, None] + torch.arange(width, device=q.device)
-    outside = (position < window) | (position >= T + window)
-    weights = torch.softmax(scores.masked_fill(outside, -math.inf), dim=-1)
-    return sum(weights[..., c, None] * v[..., c : c + T, :] for c in range(width))
-
-
-@wrong("sliding_window_attention", cause="roll wraps around: the ends see each other", kind="value")
-def sliding_window_attention_4(q, k, v, window):
-    offsets = range(-window, window + 1)
-    scores = [(q * k.roll(-c, dims=-2)).sum(dim=-1) for c in offsets]
-    weights = torch.softmax(torch.stack(scores, dim=-1) / math.sqrt(q.shape[-1]), dim=-1)
-    parts = [weights[..., i, None] * v.roll(-c, dims=-2) for i, c in enumerate(offsets)]
-    return torch.stack(parts).sum(dim=0)
 
 
 @wrong(

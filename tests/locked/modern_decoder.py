@@ -23,29 +23,6 @@ from tests.locked import right, wrong
 # --- rms_norm --------------------------------------------------------------------------------
 
 
-@wrong("rms_norm", cause="subtracts the mean first, as a LayerNorm does", kind="value")
-def rms_norm_1(x, weight, eps=1e-6):
-    x = x - x.mean(dim=-1, keepdim=True)
-    return x / torch.sqrt((x**2).mean(dim=-1, keepdim=True) + eps) * weight
-
-
-@wrong("rms_norm", cause="divides by the root of the variance: the mean is out of it")
-def rms_norm_2(x, weight, eps=1e-6):
-    variance = x.var(dim=-1, keepdim=True, unbiased=False)
-    return x * torch.rsqrt(variance + eps) * weight
-
-
-@wrong("rms_norm", cause="eps is added to the root, not under it", kind="extreme")
-def rms_norm_3(x, weight, eps=1e-6):
-    root = x.pow(2).mean(-1, keepdim=True).sqrt()
-    return x / (root + eps) * weight
-
-
-@wrong("rms_norm", cause="divides by the length of the vector: a sum, not a mean, of squares")
-def rms_norm_4(x, weight, eps=1e-6):
-    return x / torch.sqrt((x * x).sum(dim=-1, keepdim=True) + eps) * weight
-
-
 @wrong("rms_norm", cause="PyTorch's function without eps, which then takes another", kind="extreme")
 def rms_norm_5(x, weight, eps=1e-6):
     return F.rms_norm(x, (x.shape[-1],), weight)
@@ -60,12 +37,6 @@ def rms_norm_6(x, weight, eps=1e-6):
 @wrong("rms_norm", cause="1e-6 whatever eps was given", kind="value")
 def rms_norm_7(x, weight, eps=1e-6):
     return x / (x.square().mean(dim=-1, keepdim=True) + 1e-6).sqrt() * weight
-
-
-@wrong("rms_norm", cause="divides by the mean square, without the root", kind="value")
-def rms_norm_8(x, weight, eps=1e-6):
-    mean_square = x.square().mean(dim=-1, keepdim=True)
-    return x / (mean_square + eps) * weight
 
 
 @right("rms_norm", how="the sum of squares by einsum, and the root of d beside it")
@@ -83,41 +54,10 @@ def rms_norm_10(x, weight, eps=1e-6):
 # --- swiglu_units ----------------------------------------------------------------------------
 
 
-@wrong("swiglu_units", cause="rounds down to a multiple", kind="value")
-def swiglu_units_1(d_ff, multiple=1):
-    demand.counts(d_ff=d_ff, multiple=multiple)
-    return 2 * d_ff // (3 * multiple) * multiple
-
-
-@wrong("swiglu_units", cause="rounds to the nearest multiple", kind="value")
-def swiglu_units_2(d_ff, multiple=1):
-    demand.counts(d_ff=d_ff, multiple=multiple)
-    return round(2 * d_ff / 3 / multiple) * multiple
-
-
-@wrong("swiglu_units", cause="cuts 2/3 · d_ff to an int before it rounds up, as LLaMA's code does")
-def swiglu_units_3(d_ff, multiple=1):
-    demand.counts(d_ff=d_ff, multiple=multiple)
-    hidden = int(2 * d_ff / 3)
-    return multiple * ((hidden + multiple - 1) // multiple)
-
-
-@wrong("swiglu_units", cause="one multiple more, also where 2/3 · d_ff is a multiple", kind="value")
-def swiglu_units_4(d_ff, multiple=1):
-    demand.counts(d_ff=d_ff, multiple=multiple)
-    return (2 * d_ff // (3 * multiple) + 1) * multiple
-
-
 @wrong("swiglu_units", cause="a division by / makes it a float", kind="type")
 def swiglu_units_5(d_ff, multiple=1):
     demand.counts(d_ff=d_ff, multiple=multiple)
     return -(-(2 * d_ff / 3) // multiple) * multiple
-
-
-@wrong("swiglu_units", cause="how many times, not the multiple itself", kind="value")
-def swiglu_units_6(d_ff, multiple=1):
-    demand.counts(d_ff=d_ff, multiple=multiple)
-    return math.ceil(2 * d_ff / (3 * multiple))
 
 
 @wrong("swiglu_units", cause="takes d_ff for d_model: 2/3 of four times as much", kind="value")
@@ -154,37 +94,6 @@ class _SwiGLU(nn.Module):
         self.W_down = nn.Linear(d_ff, d_model, bias=False)
 
 
-@wrong("SwiGLU", cause="the linear layers have a bias", kind="state")
-class SwiGLU_1(nn.Module):
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        demand.counts(d_model=d_model, d_ff=d_ff)
-        self.W_gate = nn.Linear(d_model, d_ff)
-        self.W_up = nn.Linear(d_model, d_ff)
-        self.W_down = nn.Linear(d_ff, d_model)
-
-    def forward(self, x):
-        return self.W_down(F.silu(self.W_gate(x)) * self.W_up(x))
-
-
-@wrong("SwiGLU", cause="a sigmoid instead of a silu", kind="value")
-class SwiGLU_2(_SwiGLU):
-    def forward(self, x):
-        return self.W_down(torch.sigmoid(self.W_gate(x)) * self.W_up(x))
-
-
-@wrong("SwiGLU", cause="the silu of what W_up gives: gate and up change places", kind="value")
-class SwiGLU_3(_SwiGLU):
-    def forward(self, x):
-        return self.W_down(self.W_gate(x) * F.silu(self.W_up(x)))
-
-
-@wrong("SwiGLU", cause="the silu of the product", kind="value")
-class SwiGLU_4(_SwiGLU):
-    def forward(self, x):
-        return self.W_down(F.silu(self.W_gate(x) * self.W_up(x)))
-
-
 @wrong("SwiGLU", cause="multiplies the silu by what W_gate gives once more", kind="value")
 class SwiGLU_5(_SwiGLU):
     def forward(self, x):
@@ -203,12 +112,6 @@ class SwiGLU_6(nn.Module):
     def forward(self, x):
         gate, up = self.W_gate_up(x).chunk(2, dim=-1)
         return self.W_down(F.silu(gate) * up)
-
-
-@wrong("SwiGLU", cause="a GELU instead of a silu", kind="value")
-class SwiGLU_7(_SwiGLU):
-    def forward(self, x):
-        return self.W_down(F.gelu(self.W_gate(x)) * self.W_up(x))
 
 
 @right("SwiGLU", how="one product for gate and up, and the silu by hand")
@@ -682,27 +585,6 @@ def _cut(weight, n_heads):
         raise ValueError(f"{len(weight)} rows are no {n_heads} heads of an even number of features")
 
 
-@wrong("pair_up", cause="the other way round: even rows, then odd ones, of each head", kind="value")
-def pair_up_1(weight, n_heads):
-    _cut(weight, n_heads)
-    return weight.unflatten(0, (n_heads, -1, 2)).transpose(1, 2).flatten(0, 2)
-
-
-@wrong("pair_up", cause="halves all rows together, not each head", kind="value")
-def pair_up_2(weight, n_heads):
-    _cut(weight, n_heads)
-    half = len(weight) // 2
-    return torch.stack([weight[:half], weight[half:]], dim=1).flatten(0, 1)
-
-
-@wrong("pair_up", cause="a reshape where two axes should be exchanged: nothing moves", kind="value")
-def pair_up_3(weight, n_heads):
-    _cut(weight, n_heads)
-    d_model = weight.shape[1]
-    halves = weight.reshape(n_heads, 2, -1, d_model)
-    return halves.reshape(n_heads, -1, 2, d_model).reshape(-1, d_model)
-
-
 @wrong("pair_up", cause="exchanges the heads and the halves", kind="value")
 def pair_up_4(weight, n_heads):
     _cut(weight, n_heads)
@@ -731,13 +613,6 @@ def pair_up_6(weight, n_heads):
     return heads.flatten(0, 1)
 
 
-@wrong("pair_up", cause="the second half comes first in each pair", kind="value")
-def pair_up_7(weight, n_heads):
-    _cut(weight, n_heads)
-    first, second = weight.unflatten(0, (n_heads, 2, -1)).unbind(1)
-    return torch.stack([second, first], dim=2).flatten(0, 2)
-
-
 @right("pair_up", how="an index for all rows, from a small table of numbers")
 def pair_up_8(weight, n_heads):
     _cut(weight, n_heads)
@@ -759,24 +634,9 @@ def pair_up_9(weight, n_heads):
 # --- break_pair_up ---------------------------------------------------------------------------
 
 
-@wrong("break_pair_up", cause="one head: there is nothing to take for another", kind="value")
-def break_pair_up_1():
-    return torch.arange(8.0).view(8, 1), 1
-
-
-@wrong("break_pair_up", cause="all rows are alike", kind="value")
-def break_pair_up_2():
-    return torch.ones(8, 4), 2
-
-
 @wrong("break_pair_up", cause="6 rows make no 2 heads of an even number of features", kind="error")
 def break_pair_up_3():
     return torch.arange(12.0).view(6, 2), 2
-
-
-@wrong("break_pair_up", cause="the rows that change places are alike", kind="value")
-def break_pair_up_4():
-    return torch.tensor([[1.0, 2.0], [3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]), 2
 
 
 @wrong("break_pair_up", cause="the weight without the number of heads", kind="type")
@@ -799,72 +659,6 @@ class _Layer(nn.Module):
         self.feed_forward = SwiGLU(d_model, d_ff)
         self.norm_1 = nn.RMSNorm(d_model, eps=1e-6)
         self.norm_2 = nn.RMSNorm(d_model, eps=1e-6)
-
-
-@wrong("ModernDecoderLayer", cause="the stream itself is normalised, not a copy", kind="value")
-class ModernDecoderLayer_1(_Layer):
-    def forward(self, x, past=None, real=None):
-        x = self.norm_1(x)
-        update, pair = self.attention(x, past, real)
-        x = self.norm_2(x + update)
-        return x + self.feed_forward(x), pair
-
-
-@wrong("ModernDecoderLayer", cause="post-norm: normalises the sums", kind="value")
-class ModernDecoderLayer_2(_Layer):
-    def forward(self, x, past=None, real=None):
-        update, pair = self.attention(x, past, real)
-        x = self.norm_1(x + update)
-        return self.norm_2(x + self.feed_forward(x)), pair
-
-
-@wrong("ModernDecoderLayer", cause="the network reads the layer's x, not the sum", kind="value")
-class ModernDecoderLayer_3(_Layer):
-    def forward(self, x, past=None, real=None):
-        update, pair = self.attention(self.norm_1(x), past, real)
-        return x + update + self.feed_forward(self.norm_2(x)), pair
-
-
-@wrong("ModernDecoderLayer", cause="norm_1 twice", kind="value")
-class ModernDecoderLayer_4(_Layer):
-    def forward(self, x, past=None, real=None):
-        update, pair = self.attention(self.norm_1(x), past, real)
-        x = x + update
-        x = x + self.feed_forward(self.norm_1(x))
-        return x, pair
-
-
-@wrong("ModernDecoderLayer", cause="the attention is not told which positions are real")
-class ModernDecoderLayer_5(_Layer):
-    def forward(self, x, past=None, real=None):
-        update, pair = self.attention(self.norm_1(x), past)
-        x = x + update
-        return x + self.feed_forward(self.norm_2(x)), pair
-
-
-@wrong("ModernDecoderLayer", cause="returns the past that came in, not the new pair", kind="value")
-class ModernDecoderLayer_6(_Layer):
-    def forward(self, x, past=None, real=None):
-        update, _ = self.attention(self.norm_1(x), past, real)
-        x = x + update
-        x = x + self.feed_forward(self.norm_2(x))
-        return x, past
-
-
-@wrong("ModernDecoderLayer", cause="adds in place: x is changed, which norm_1 needs", kind="state")
-class ModernDecoderLayer_7(_Layer):
-    def forward(self, x, past=None, real=None):
-        update, pair = self.attention(self.norm_1(x), past, real)
-        x += update
-        x += self.feed_forward(self.norm_2(x))
-        return x, pair
-
-
-@wrong("ModernDecoderLayer", cause="the result of the network is not added to the sum")
-class ModernDecoderLayer_8(_Layer):
-    def forward(self, x, past=None, real=None):
-        update, pair = self.attention(self.norm_1(x), past, real)
-        return self.feed_forward(self.norm_2(x + update)), pair
 
 
 @right("ModernDecoderLayer", how="both updates by name, and past and real by theirs")
@@ -893,28 +687,6 @@ class _Decoder(nn.Module):
         self.norm = nn.RMSNorm(d_model, eps=1e-6)
 
 
-@wrong("ModernDecoder", cause="stage 1: multiplies the rows by √d_model, as lesson 08 did")
-class ModernDecoder_1(_Decoder):
-    def forward(self, tokens, past=None, real=None):
-        x = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
-        pairs = []
-        for number, layer in enumerate(self.layers):
-            x, pair = layer(x, past[number] if past is not None else None, real)
-            pairs.append(pair)
-        return self.norm(x) @ self.embedding.weight.T, pairs
-
-
-@wrong("ModernDecoder", cause="stage 1: the norm behind the last layer is forgotten", kind="value")
-class ModernDecoder_2(_Decoder):
-    def forward(self, tokens, past=None, real=None):
-        x = self.embedding(tokens)
-        pairs = []
-        for number, layer in enumerate(self.layers):
-            x, pair = layer(x, past[number] if past is not None else None, real)
-            pairs.append(pair)
-        return x @ self.embedding.weight.T, pairs
-
-
 @wrong("ModernDecoder", cause="each layer gets the pair of the layer before it as its past")
 class ModernDecoder_3(_Decoder):
     def forward(self, tokens, past=None, real=None):
@@ -927,18 +699,6 @@ class ModernDecoder_3(_Decoder):
         return self.norm(x) @ self.embedding.weight.T, kept
 
 
-@wrong("ModernDecoder", cause="stage 2: every layer gets the past of layer 0", kind="value")
-class ModernDecoder_4(_Decoder):
-    def forward(self, tokens, past=None, real=None):
-        x = self.embedding(tokens)
-        before = None if past is None else past[0]
-        kept = []
-        for layer in self.layers:
-            x, pair = layer(x, before, real)
-            kept.append(pair)
-        return self.norm(x) @ self.embedding.weight.T, kept
-
-
 @wrong("ModernDecoder", cause="stage 2: the list begins with the pair of the last layer")
 class ModernDecoder_5(_Decoder):
     def forward(self, tokens, past=None, real=None):
@@ -947,42 +707,6 @@ class ModernDecoder_5(_Decoder):
         for number, layer in enumerate(self.layers):
             x, pair = layer(x, None if past is None else past[number], real)
             kept.insert(0, pair)
-        return self.norm(x) @ self.embedding.weight.T, kept
-
-
-@wrong("ModernDecoder", cause="stage 2: appends the new pairs to the list that came in")
-class ModernDecoder_6(_Decoder):
-    def forward(self, tokens, past=None, real=None):
-        x = self.embedding(tokens)
-        kept = [] if past is None else list(past)
-        for number, layer in enumerate(self.layers):
-            x, pair = layer(x, None if past is None else past[number], real)
-            kept.append(pair)
-        return self.norm(x) @ self.embedding.weight.T, kept
-
-
-@wrong("ModernDecoder", cause="stage 3: only the first layer is told what is real", kind="value")
-class ModernDecoder_7(_Decoder):
-    def forward(self, tokens, past=None, real=None):
-        x = self.embedding(tokens)
-        kept = []
-        for number, layer in enumerate(self.layers):
-            own = None if past is None else past[number]
-            x, pair = layer(x, own, real) if number == 0 else layer(x, own)
-            kept.append(pair)
-        return F.linear(self.norm(x), self.embedding.weight), kept
-
-
-@wrong("ModernDecoder", cause="stage 3: the layers get the new columns of real alone", kind="shape")
-class ModernDecoder_8(_Decoder):
-    def forward(self, tokens, past=None, real=None):
-        x = self.embedding(tokens)
-        if real is not None:
-            real = real[:, -tokens.shape[1] :]
-        kept = []
-        for number, layer in enumerate(self.layers):
-            x, pair = layer(x, None if past is None else past[number], real)
-            kept.append(pair)
         return self.norm(x) @ self.embedding.weight.T, kept
 
 
@@ -1000,55 +724,6 @@ class ModernDecoder_9(_Decoder):
 # --- generate_with_cache ---------------------------------------------------------------------
 
 
-@wrong("generate_with_cache", cause="reads the whole text at every step, behind its own past")
-@torch.no_grad()
-def generate_with_cache_1(model, tokens, choose, max_length):
-    demand.counts(0, max_length=max_length)
-    real, past, text, written = tokens != PAD, None, tokens, []
-    ended = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
-    while len(written) < max_length and not ended.all():
-        scores, past = model(text, past, real)
-        chosen = choose(scores[:, -1]).masked_fill(ended, PAD)
-        written.append(chosen)
-        ended = ended | (chosen == EOS)
-        text = torch.cat([text, chosen[:, None]], dim=1)
-        real = torch.cat([real, torch.ones_like(real[:, :1])], dim=1)
-    return torch.stack(written, dim=1) if written else tokens[:, :0]
-
-
-@wrong("generate_with_cache", cause="without a past: reads the whole text again at every step")
-@torch.no_grad()
-def generate_with_cache_2(model, tokens, choose, max_length):
-    demand.counts(0, max_length=max_length)
-    T, real = tokens.shape[1], tokens != PAD
-    ended = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
-    for _ in range(max_length):
-        if ended.all():
-            break
-        scores, _ = model(tokens, None, real)
-        chosen = choose(scores[:, -1]).masked_fill(ended, PAD)
-        ended = ended | (chosen == EOS)
-        tokens = torch.cat([tokens, chosen[:, None]], dim=1)
-        real = torch.cat([real, torch.ones_like(real[:, :1])], dim=1)
-    return tokens[:, T:]
-
-
-@wrong("generate_with_cache", cause="goes on writing behind EOS while other rows do", kind="value")
-@torch.no_grad()
-def generate_with_cache_3(model, tokens, choose, max_length):
-    demand.counts(0, max_length=max_length)
-    real, past, read, written = tokens != PAD, None, tokens, []
-    ended = torch.zeros_like(tokens[:, 0], dtype=torch.bool)
-    while len(written) < max_length and not ended.all():
-        scores, past = model(read, past, real)
-        chosen = choose(scores[:, -1])
-        written.append(chosen)
-        ended = ended | (chosen == EOS)
-        read = chosen[:, None]
-        real = torch.cat([real, torch.ones_like(read, dtype=torch.bool)], dim=1)
-    return torch.stack(written, dim=1) if written else tokens[:, :0]
-
-
 @wrong("generate_with_cache", cause="what is written counts as padding where it is PAD")
 @torch.no_grad()
 def generate_with_cache_4(model, tokens, choose, max_length):
@@ -1062,22 +737,6 @@ def generate_with_cache_4(model, tokens, choose, max_length):
         ended = ended | (chosen == EOS)
         read = chosen[:, None]
         real = torch.cat([real, read != PAD], dim=1)
-    return torch.stack(written, dim=1) if written else tokens[:, :0]
-
-
-@wrong("generate_with_cache", cause="stops as soon as one row has ended", kind="value")
-@torch.no_grad()
-def generate_with_cache_5(model, tokens, choose, max_length):
-    demand.counts(0, max_length=max_length)
-    real, past, read, written = tokens != PAD, None, tokens, []
-    ended = torch.zeros_like(tokens[:, 0], dtype=torch.bool)
-    while len(written) < max_length and not ended.any():
-        scores, past = model(read, past, real)
-        chosen = choose(scores[:, -1]).masked_fill(ended, PAD)
-        written.append(chosen)
-        ended = ended | (chosen == EOS)
-        read = chosen[:, None]
-        real = torch.cat([real, torch.ones_like(read, dtype=torch.bool)], dim=1)
     return torch.stack(written, dim=1) if written else tokens[:, :0]
 
 
@@ -1112,41 +771,6 @@ def generate_with_cache_7(model, tokens, choose, max_length):
         ended = (chosen == EOS) | (chosen == PAD)
         read = chosen[:, None]
         real = torch.cat([real, torch.ones_like(read, dtype=torch.bool)], dim=1)
-    return torch.stack(written, dim=1) if written else tokens[:, :0]
-
-
-@wrong(
-    "generate_with_cache", cause="max_length columns, also if all rows end earlier", kind="shape"
-)
-@torch.no_grad()
-def generate_with_cache_8(model, tokens, choose, max_length):
-    demand.counts(0, max_length=max_length)
-    real, past, read = tokens != PAD, None, tokens
-    result = tokens.new_full((len(tokens), max_length), PAD)
-    ended = torch.zeros_like(tokens[:, 0], dtype=torch.bool)
-    for step in range(max_length):
-        scores, past = model(read, past, real)
-        chosen = choose(scores[:, -1]).masked_fill(ended, PAD)
-        result[:, step] = chosen
-        ended = ended | (chosen == EOS)
-        read = chosen[:, None]
-        real = torch.cat([real, torch.ones_like(read, dtype=torch.bool)], dim=1)
-    return result
-
-
-@wrong("generate_with_cache", cause="real says only what is padding among the tokens of this call")
-@torch.no_grad()
-def generate_with_cache_9(model, tokens, choose, max_length):
-    demand.counts(0, max_length=max_length)
-    real, past, read, written = tokens != PAD, None, tokens, []
-    ended = torch.zeros_like(tokens[:, 0], dtype=torch.bool)
-    while len(written) < max_length and not ended.all():
-        scores, past = model(read, past, real)
-        chosen = choose(scores[:, -1]).masked_fill(ended, PAD)
-        written.append(chosen)
-        ended = ended | (chosen == EOS)
-        read = chosen[:, None]
-        real = torch.ones_like(read, dtype=torch.bool)
     return torch.stack(written, dim=1) if written else tokens[:, :0]
 
 
@@ -1196,33 +820,6 @@ def _sizes(T, n_layers, n_kv_heads, d_head, window, bytes_per_number):
     demand.counts(window=1 if window is None else window, bytes_per_number=bytes_per_number)
 
 
-@wrong("cache_bytes", cause="counts the keys and forgets the values", kind="value")
-def cache_bytes_1(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
-    _sizes(T, n_layers, n_kv_heads, d_head, window, bytes_per_number)
-    kept = T if window is None else min(T, window)
-    return n_layers * n_kv_heads * d_head * kept * bytes_per_number
-
-
-@wrong("cache_bytes", cause="the whole window, also for a text that is shorter", kind="value")
-def cache_bytes_2(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
-    _sizes(T, n_layers, n_kv_heads, d_head, window, bytes_per_number)
-    kept = window or T
-    return 2 * n_layers * n_kv_heads * d_head * kept * bytes_per_number
-
-
-@wrong("cache_bytes", cause="ignores the window", kind="value")
-def cache_bytes_3(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
-    _sizes(T, n_layers, n_kv_heads, d_head, window, bytes_per_number)
-    return 2 * n_layers * T * n_kv_heads * d_head * bytes_per_number
-
-
-@wrong("cache_bytes", cause="2 bytes a number, whatever was given", kind="value")
-def cache_bytes_4(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
-    _sizes(T, n_layers, n_kv_heads, d_head, window, bytes_per_number)
-    positions = min(T, window) if window is not None else T
-    return 2 * 2 * n_layers * n_kv_heads * d_head * positions
-
-
 @wrong("cache_bytes", cause="counts bits and divides by 8: a float", kind="type")
 def cache_bytes_5(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
     _sizes(T, n_layers, n_kv_heads, d_head, window, bytes_per_number)
@@ -1250,50 +847,6 @@ def cache_bytes_7(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number
 
 
 # --- newton_schulz ---------------------------------------------------------------------------
-
-
-@wrong("newton_schulz", cause="squares A number by number: A * A", kind="value")
-def newton_schulz_1(matrix, steps=5):
-    demand.counts(0, steps=steps)
-    a, b, c = NEWTON_SCHULZ
-    X = matrix / (matrix.norm() + 1e-7)
-    for _ in range(steps):
-        A = X @ X.T
-        X = a * X + b * A @ X + c * (A * A) @ X
-    return X
-
-
-@wrong("newton_schulz", cause="divides by the largest singular value", kind="value")
-def newton_schulz_2(matrix, steps=5):
-    demand.counts(0, steps=steps)
-    a, b, c = NEWTON_SCHULZ
-    X = matrix / (torch.linalg.norm(matrix, 2) + 1e-7)
-    for _ in range(steps):
-        A = X @ X.T
-        X = a * X + (b * A + c * A @ A) @ X
-    return X
-
-
-@wrong("newton_schulz", cause="divides 0 by 0 for a matrix of zeros", kind="extreme")
-def newton_schulz_3(matrix, steps=5):
-    demand.counts(0, steps=steps)
-    a, b, c = NEWTON_SCHULZ
-    X = matrix / matrix.norm()
-    for _ in range(steps):
-        A = X @ X.T
-        X = a * X + b * A @ X + c * A @ A @ X
-    return X
-
-
-@wrong("newton_schulz", cause="five steps, whatever was given", kind="value")
-def newton_schulz_4(matrix, steps=5):
-    demand.counts(0, steps=steps)
-    a, b, c = NEWTON_SCHULZ
-    X = matrix / (matrix.norm() + 1e-7)
-    for _ in range(5):
-        A = X @ X.T
-        X = a * X + (b * A + c * A @ A) @ X
-    return X
 
 
 @wrong("newton_schulz", cause="X is multiplied by a first, and then used for the other terms")
@@ -1328,18 +881,6 @@ def newton_schulz_7(matrix, steps=5):
     if X.shape[0] > X.shape[1]:
         X = X.T
     for _ in range(steps):
-        A = X @ X.T
-        X = a * X + (b * A + c * A @ A) @ X
-    return X
-
-
-@wrong("newton_schulz", cause="divides by the norm again at every step", kind="value")
-def newton_schulz_8(matrix, steps=5):
-    demand.counts(0, steps=steps)
-    a, b, c = NEWTON_SCHULZ
-    X = matrix / (matrix.norm() + 1e-7)
-    for _ in range(steps):
-        X = X / (X.norm() + 1e-7)
         A = X @ X.T
         X = a * X + (b * A + c * A @ A) @ X
     return X
@@ -1381,15 +922,6 @@ def _rates(learning_rate, momentum, weight_decay):
     demand.share(momentum=momentum)
 
 
-@wrong("muon_step", cause="no look ahead: makes the sum itself orthogonal", kind="value")
-def muon_step_1(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    _rates(learning_rate, momentum, weight_decay)
-    m = momentum * m + gradient
-    scale = math.sqrt(max(1, parameter.shape[0] / parameter.shape[1]))
-    parameter = parameter * (1 - learning_rate * weight_decay)
-    return parameter - learning_rate * scale * newton_schulz(m), m
-
-
 @wrong("muon_step", cause="m is a mean: the gradient counts 1 - momentum, as in Adam", kind="value")
 def muon_step_2(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
     _rates(learning_rate, momentum, weight_decay)
@@ -1397,46 +929,6 @@ def muon_step_2(parameter, gradient, m, learning_rate, momentum=0.95, weight_dec
     update = newton_schulz((1 - momentum) * gradient + momentum * m)
     scale = math.sqrt(max(1, parameter.shape[0] / parameter.shape[1]))
     parameter = parameter * (1 - learning_rate * weight_decay)
-    return parameter - learning_rate * scale * update, m
-
-
-@wrong("muon_step", cause="columns / rows: a wide matrix is scaled, a tall one is not")
-def muon_step_3(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    _rates(learning_rate, momentum, weight_decay)
-    m = momentum * m + gradient
-    update = newton_schulz(gradient + momentum * m)
-    scale = max(1, parameter.shape[1] / parameter.shape[0]) ** 0.5
-    parameter = parameter * (1 - learning_rate * weight_decay)
-    return parameter - learning_rate * scale * update, m
-
-
-@wrong("muon_step", cause="the root of rows / columns also where there are more columns")
-def muon_step_4(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    _rates(learning_rate, momentum, weight_decay)
-    m = momentum * m + gradient
-    update = newton_schulz(gradient + momentum * m)
-    rows, columns = parameter.shape
-    parameter = parameter * (1 - learning_rate * weight_decay)
-    return parameter - learning_rate * math.sqrt(rows / columns) * update, m
-
-
-@wrong("muon_step", cause="the decay is a part of the gradient, not decoupled", kind="value")
-def muon_step_5(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    _rates(learning_rate, momentum, weight_decay)
-    gradient = gradient + weight_decay * parameter
-    m = momentum * m + gradient
-    update = newton_schulz(gradient + momentum * m)
-    scale = max(1, parameter.shape[0] / parameter.shape[1]) ** 0.5
-    return parameter - learning_rate * scale * update, m
-
-
-@wrong("muon_step", cause="shrinks by the weight decay alone, without the learning rate")
-def muon_step_6(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    _rates(learning_rate, momentum, weight_decay)
-    m = momentum * m + gradient
-    update = newton_schulz(gradient + momentum * m)
-    scale = max(1, parameter.shape[0] / parameter.shape[1]) ** 0.5
-    parameter = (1 - weight_decay) * parameter
     return parameter - learning_rate * scale * update, m
 
 

@@ -11,36 +11,6 @@ from attention.multi_head_attention import attend
 from tests.locked import right, wrong
 
 
-@wrong("split_heads", cause="cuts across the positions: it views without a transpose", kind="value")
-def split_heads_1(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError("n_heads does not divide d_model")
-    return x.view(B, n_heads, T, d_model // n_heads)
-
-
-@wrong(
-    "split_heads",
-    cause="deals the features out in turn: head h gets h, h + H, ... instead of neighbours",
-    kind="value",
-)
-def split_heads_2(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError("n_heads does not divide d_model")
-    return x.reshape(B, T, d_model // n_heads, n_heads).permute(0, 3, 1, 2)
-
-
-@wrong(
-    "split_heads", cause="leaves the heads behind the positions: (B, T, H, d_head)", kind="shape"
-)
-def split_heads_3(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError("n_heads does not divide d_model")
-    return x.reshape(B, T, n_heads, d_model // n_heads)
-
-
 @wrong("split_heads", cause="swaps the wrong axes: the result is (B, T, d_head, H)", kind="shape")
 def split_heads_4(x, n_heads):
     B, T, d_model = x.shape
@@ -98,32 +68,6 @@ def split_heads_9(x, n_heads):
     return x.view(B, T, n_heads, d_model // n_heads).permute(0, 2, 1, 3).contiguous()
 
 
-@wrong("merge_heads", cause="reshapes without moving the heads behind the positions", kind="value")
-def merge_heads_1(x):
-    B, H, T, d_head = x.shape
-    return x.reshape(B, T, H * d_head)
-
-
-@wrong(
-    "merge_heads",
-    cause="puts the features before the heads, so that the heads' features are interleaved",
-    kind="value",
-)
-def merge_heads_2(x):
-    B, H, T, d_head = x.shape
-    return x.permute(0, 2, 3, 1).reshape(B, T, H * d_head)
-
-
-@wrong(
-    "merge_heads",
-    cause="views a transposed tensor, which fails where the numbers are not side by side",
-    kind="crash",
-)
-def merge_heads_3(x):
-    B, H, T, d_head = x.shape
-    return x.transpose(1, 2).view(B, T, H * d_head)
-
-
 @wrong("merge_heads", cause="joins the positions with the features, too", kind="shape")
 def merge_heads_4(x):
     return x.transpose(1, 2).flatten(1)
@@ -132,11 +76,6 @@ def merge_heads_4(x):
 @wrong("merge_heads", cause="squeezes away axes of length 1, of the batch for example", kind="size")
 def merge_heads_5(x):
     return torch.cat([x[:, h] for h in range(x.shape[1])], dim=-1).squeeze()
-
-
-@wrong("merge_heads", cause="adds the heads up instead of putting them side by side", kind="shape")
-def merge_heads_6(x):
-    return x.sum(dim=1)
 
 
 @right("merge_heads", how="concatenates the heads along the features")
@@ -160,72 +99,6 @@ class _Given(nn.Module):
 
     def cut(self, x):
         return x.view(x.shape[0], x.shape[1], self.n_heads, self.d_head).transpose(1, 2)
-
-
-@wrong("MultiHeadAttention", cause="the output projection W_o is never used", kind="value")
-class MultiHeadAttention_1(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, mask, p, fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = context.transpose(1, 2).flatten(2)
-        return (output, weights) if return_weights else output
-
-
-@wrong("MultiHeadAttention", cause="makes the values from key instead of value", kind="value")
-class MultiHeadAttention_2(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(key))
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, mask, p, fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = self.W_o(context.transpose(1, 2).flatten(2))
-        return (output, weights) if return_weights else output
-
-
-@wrong(
-    "MultiHeadAttention",
-    cause="splits into heads by a view alone, which cuts across positions",
-    kind="value",
-)
-class MultiHeadAttention_3(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        B = len(query)
-        q = self.W_q(query).view(B, self.n_heads, -1, self.d_head)
-        k = self.W_k(key).view(B, self.n_heads, -1, self.d_head)
-        v = self.W_v(value).view(B, self.n_heads, -1, self.d_head)
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, mask, p, fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = self.W_o(context.reshape(B, -1, self.n_heads * self.d_head))
-        return (output, weights) if return_weights else output
-
-
-@wrong("MultiHeadAttention", cause="drops weights after eval() as well", kind="state")
-class MultiHeadAttention_4(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
-        context, weights = attend(q, k, v, mask, self.dropout, fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = self.W_o(context.transpose(1, 2).flatten(2))
-        return (output, weights) if return_weights else output
 
 
 @wrong(
@@ -261,113 +134,6 @@ class MultiHeadAttention_6(_Given):
         if head_mask is not None:
             context = context * head_mask[..., None, None]
         return self.W_o(context.transpose(1, 2).flatten(2)), weights
-
-
-@wrong("MultiHeadAttention", cause="the mask is not handed on to the attention", kind="value")
-class MultiHeadAttention_7(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, dropout=p, fused=fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = self.W_o(context.transpose(1, 2).flatten(2))
-        return (output, weights) if return_weights else output
-
-
-@wrong("MultiHeadAttention", cause="ignores head_mask", kind="value")
-class MultiHeadAttention_8(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, mask, p, fused)
-        output = self.W_o(context.transpose(1, 2).flatten(2))
-        return (output, weights) if return_weights else output
-
-
-@wrong("MultiHeadAttention", cause="the projections have no bias", kind="value")
-class MultiHeadAttention_9(_Given):
-    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
-        super().__init__(d_model, n_heads, dropout, fused)
-        self.W_q = nn.Linear(d_model, d_model, bias=False)
-        self.W_k = nn.Linear(d_model, d_model, bias=False)
-        self.W_v = nn.Linear(d_model, d_model, bias=False)
-        self.W_o = nn.Linear(d_model, d_model, bias=False)
-
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, mask, p, fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = self.W_o(context.transpose(1, 2).flatten(2))
-        return (output, weights) if return_weights else output
-
-
-@wrong(
-    "MultiHeadAttention",
-    cause="uses the kernel although weights were asked for, so the weights are None",
-    kind="type",
-)
-class MultiHeadAttention_10(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, mask, p, self.fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = self.W_o(context.transpose(1, 2).flatten(2))
-        return (output, weights) if return_weights else output
-
-
-@wrong(
-    "MultiHeadAttention",
-    cause="divides the queries by the root of d_head, and attend does it once more",
-    kind="value",
-)
-class MultiHeadAttention_11(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        q = self.cut(self.W_q(query)) / math.sqrt(self.d_head)
-        k, v = self.cut(self.W_k(key)), self.cut(self.W_v(value))
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, mask, p, fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = self.W_o(context.transpose(1, 2).flatten(2))
-        return (output, weights) if return_weights else output
-
-
-@wrong(
-    "MultiHeadAttention",
-    cause="merges without moving the heads behind the positions",
-    kind="value",
-)
-class MultiHeadAttention_12(_Given):
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-3)
-        fused = self.fused and not return_weights
-        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
-        p = self.dropout if self.training else 0.0
-        context, weights = attend(q, k, v, mask, p, fused)
-        if head_mask is not None:
-            context = context * head_mask[..., None, None]
-        output = self.W_o(context.reshape(len(query), query.shape[1], -1))
-        return (output, weights) if return_weights else output
 
 
 @right("MultiHeadAttention", how="one head after the other in a loop, projections in another order")
@@ -433,52 +199,10 @@ class MultiHeadAttention_14(_Given):
         return output, weights
 
 
-@wrong("captured_variance", cause="does not square the singular values", kind="value")
-def captured_variance_1(matrix):
-    s = torch.linalg.svdvals(matrix)
-    return s.cumsum(-1) / s.sum(-1, keepdim=True)
-
-
-@wrong(
-    "captured_variance", cause="gives each direction's own share, not the running sum", kind="value"
-)
-def captured_variance_2(matrix):
-    s = torch.linalg.svdvals(matrix) ** 2
-    return s / s.sum(-1, keepdim=True)
-
-
-@wrong(
-    "captured_variance",
-    cause="divides by the total of all matrices instead of each one's own",
-    kind="size",
-)
-def captured_variance_3(matrix):
-    s = torch.linalg.svdvals(matrix) ** 2
-    return s.cumsum(-1) / s.sum()
-
-
 @wrong("captured_variance", cause="squares after the running sum instead of before", kind="value")
 def captured_variance_4(matrix):
     s = torch.linalg.svdvals(matrix).cumsum(dim=-1)
     return s**2 / s[..., -1:] ** 2
-
-
-@wrong(
-    "captured_variance",
-    cause="sums from the smallest singular value, because eigvalsh sorts upwards",
-    kind="value",
-)
-def captured_variance_5(matrix):
-    if matrix.shape[-2] < matrix.shape[-1]:
-        matrix = matrix.mT
-    energy = torch.linalg.eigvalsh(matrix.mT @ matrix)
-    return energy.cumsum(-1) / energy.sum(-1, keepdim=True)
-
-
-@wrong("captured_variance", cause="sums along the first axis, which is a batch axis", kind="size")
-def captured_variance_6(matrix):
-    s = torch.linalg.svdvals(matrix).square()
-    return s.cumsum(dim=0) / s.sum(dim=0, keepdim=True)
 
 
 @wrong(
@@ -496,48 +220,6 @@ def captured_variance_8(matrix):
     _, s, _ = torch.linalg.svd(matrix, full_matrices=False)
     shares = (s / s.norm(dim=-1, keepdim=True)) ** 2
     return torch.cumsum(shares, dim=-1)
-
-
-@wrong(
-    "collaborative_heads", cause="does not divide the scores by the root of d_head", kind="value"
-)
-def collaborative_heads_1(q, k, v, mixing, d_head):
-    scores = torch.einsum("bid,hd,bjd->bhij", q, mixing, k)
-    return scores.softmax(-1) @ v
-
-
-@wrong(
-    "collaborative_heads",
-    cause="divides by the root of d_shared instead of the root of d_head",
-    kind="value",
-)
-def collaborative_heads_2(q, k, v, mixing, d_head):
-    scores = torch.einsum("bid,hd,bjd->bhij", q, mixing, k) / math.sqrt(q.shape[-1])
-    return scores.softmax(-1) @ v
-
-
-@wrong("collaborative_heads", cause="the softmax runs over the queries", kind="value")
-def collaborative_heads_3(q, k, v, mixing, d_head):
-    scores = torch.einsum("bid,hd,bjd->bhij", q, mixing, k) / math.sqrt(d_head)
-    return scores.softmax(dim=2) @ v
-
-
-@wrong(
-    "collaborative_heads",
-    cause="mixes the queries and the keys, so the mixing is squared",
-    kind="value",
-)
-def collaborative_heads_4(q, k, v, mixing, d_head):
-    mixed_q = q[:, None] * mixing[None, :, None]
-    mixed_k = k[:, None] * mixing[None, :, None]
-    weights = torch.softmax(mixed_q @ mixed_k.transpose(-1, -2) / d_head**0.5, dim=-1)
-    return weights @ v
-
-
-@wrong("collaborative_heads", cause="divides by d_head instead of its root", kind="value")
-def collaborative_heads_5(q, k, v, mixing, d_head):
-    scores = torch.einsum("bid,hd,bjd->bhij", q, mixing, k) / d_head
-    return scores.softmax(-1) @ v
 
 
 @wrong(
@@ -575,22 +257,6 @@ def collaborative_heads_9(q, k, v, mixing, d_head):
     return masked_attention(mixed * math.sqrt(q.shape[-1] / d_head), k.unsqueeze(1), v)
 
 
-@wrong("share_heads", cause="puts the whole tensor behind itself: 0, 1, 0, 1", kind="value")
-def share_heads_1(x, n_heads):
-    if n_heads % x.shape[1]:
-        raise ValueError("H_kv does not divide n_heads")
-    return x.repeat(1, n_heads // x.shape[1], 1, 1)
-
-
-@wrong(
-    "share_heads", cause="repeats each head n_heads times, not n_heads / H_kv times", kind="shape"
-)
-def share_heads_2(x, n_heads):
-    if n_heads % x.shape[1]:
-        raise ValueError("H_kv does not divide n_heads")
-    return x.repeat_interleave(n_heads, dim=1)
-
-
 @wrong("share_heads", cause="names no axis, so the result is flat", kind="shape")
 def share_heads_3(x, n_heads):
     if n_heads % x.shape[1]:
@@ -603,23 +269,6 @@ def share_heads_4(x, n_heads):
     if n_heads % x.shape[1]:
         raise ValueError("H_kv does not divide n_heads")
     return torch.stack([x, x], dim=2).flatten(1, 2)
-
-
-@wrong(
-    "share_heads",
-    cause="returns too few heads without an error if H_kv does not divide",
-    kind="error",
-)
-def share_heads_5(x, n_heads):
-    return x.repeat_interleave(n_heads // x.shape[1], dim=1)
-
-
-@wrong("share_heads", cause="expands before the heads, so the order is 0, 1, 0, 1", kind="value")
-def share_heads_6(x, n_heads):
-    B, H_kv, T, d_head = x.shape
-    if n_heads % H_kv:
-        raise ValueError("H_kv does not divide n_heads")
-    return x.unsqueeze(1).expand(B, n_heads // H_kv, H_kv, T, d_head).reshape(B, n_heads, T, d_head)
 
 
 @right("share_heads", how="a new axis behind the heads, expanded and joined")
@@ -647,32 +296,12 @@ def head_updates_1(heads, W_o):
     return heads @ W_o.T.reshape(H, d_head, -1)
 
 
-@wrong(
-    "head_updates", cause="deals the rows of W_o out in turn: h, h + H, h + 2 H, ...", kind="value"
-)
-def head_updates_2(heads, W_o):
-    B, H, T, d_head = heads.shape
-    return heads @ W_o.view(d_head, H, -1).transpose(0, 1)
-
-
 @wrong("head_updates", cause="cuts W_o into columns, not into rows", kind="shape")
 def head_updates_3(heads, W_o):
     H = heads.shape[1]
     parts = W_o.chunk(H, dim=1)
     merged = heads.transpose(1, 2).flatten(2)
     return torch.stack([merged @ part for part in parts], dim=1)
-
-
-@wrong("head_updates", cause="returns the sum, the output of all heads together", kind="shape")
-def head_updates_4(heads, W_o):
-    merged = heads.transpose(1, 2).flatten(2)  # (B, T, H · d_head)
-    return merged @ W_o
-
-
-@wrong("head_updates", cause="the axes of heads and positions are exchanged", kind="shape")
-def head_updates_5(heads, W_o):
-    B, H, T, d_head = heads.shape
-    return torch.einsum("bhtd,hde->bthe", heads, W_o.view(H, d_head, -1))
 
 
 @wrong(
@@ -682,11 +311,6 @@ def head_updates_6(heads, W_o):
     d_head = heads.shape[-1]
     updates = [heads[:, h] @ W_o[h : h + d_head] for h in range(heads.shape[1])]
     return torch.stack(updates, dim=1)
-
-
-@wrong("head_updates", cause="all heads meet the rows of head 0", kind="value")
-def head_updates_7(heads, W_o):
-    return heads @ W_o[: heads.shape[-1]]
 
 
 @wrong(

@@ -14,39 +14,9 @@ from tests.locked import right, wrong
 # --- gelu ------------------------------------------------------------------------------------
 
 
-@wrong("gelu", cause="the approximation by a tanh", kind="value")
-def gelu_1(x):
-    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-@wrong("gelu", cause="erf of x itself: the division by √2 is missing", kind="value")
-def gelu_2(x):
-    return x * 0.5 * (1 + torch.erf(x))
-
-
-@wrong("gelu", cause="the approximation by a sigmoid", kind="value")
-def gelu_3(x):
-    return x * torch.sigmoid(1.702 * x)
-
-
-@wrong("gelu", cause="returns the share Φ(x) alone, not x times it", kind="value")
-def gelu_4(x):
-    return (1 + torch.erf(x / math.sqrt(2))) / 2
-
-
-@wrong("gelu", cause="the half is missing: numbers far above 0 are doubled", kind="value")
-def gelu_5(x):
-    return x * (1 + torch.erf(x / math.sqrt(2)))
-
-
 @wrong("gelu", cause="no brackets: erf is added to x / 2, not to 1", kind="value")
 def gelu_6(x):
     return x * 0.5 * 1 + torch.erf(x / math.sqrt(2))
-
-
-@wrong("gelu", cause="takes the density of the normal distribution for its share", kind="value")
-def gelu_7(x):
-    return x * torch.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
 
 
 @wrong("gelu", cause="math.erf takes one number, not a tensor of many", kind="crash")
@@ -66,11 +36,6 @@ def gelu_10(x):
     return torch.where(x.abs() > 3, torch.relu(x), inside)
 
 
-@wrong("gelu", cause="divides by 2, not by the root of 2", kind="value")
-def gelu_11(x):
-    return 0.5 * x * (1 + torch.erf(x / 2))
-
-
 @right("gelu", how="the share from PyTorch's own normal distribution")
 def gelu_12(x):
     return x * torch.special.ndtr(x)
@@ -84,21 +49,6 @@ def gelu_13(x):
 # --- wordpiece -------------------------------------------------------------------------------
 
 
-@wrong("wordpiece", cause="tries the ends from the first one up: the shortest piece", kind="value")
-def wordpiece_1(word, vocabulary):
-    pieces, start = [], 0
-    while start < len(word):
-        for end in range(start + 1, len(word) + 1):
-            piece = word[start:end] if start == 0 else "##" + word[start:end]
-            if piece in vocabulary:
-                break
-        else:
-            return ["[UNK]"]
-        pieces.append(piece)
-        start = end
-    return pieces
-
-
 @wrong("wordpiece", cause="looks for later pieces without ## in front", kind="value")
 def wordpiece_2(word, vocabulary):
     pieces, start = [], 0
@@ -109,84 +59,6 @@ def wordpiece_2(word, vocabulary):
         else:
             return ["[UNK]"]
         pieces.append(("##" if start else "") + word[start:end])
-        start = end
-    return pieces
-
-
-@wrong("wordpiece", cause="returns the pieces without the ## that they have", kind="value")
-def wordpiece_3(word, vocabulary):
-    pieces, start = [], 0
-    while start < len(word):
-        prefix = "##" if start else ""
-        for end in range(len(word), start, -1):
-            if prefix + word[start:end] in vocabulary:
-                pieces.append(word[start:end])
-                start = end
-                break
-        else:
-            return ["[UNK]"]
-    return pieces
-
-
-@wrong("wordpiece", cause="keeps the pieces in front of what is unknown", kind="value")
-def wordpiece_4(word, vocabulary):
-    pieces, start = [], 0
-    while start < len(word):
-        prefix = "##" if start else ""
-        for end in range(len(word), start, -1):
-            if prefix + word[start:end] in vocabulary:
-                break
-        else:
-            return pieces + ["[UNK]"]
-        pieces.append(prefix + word[start:end])
-        start = end
-    return pieces
-
-
-@wrong("wordpiece", cause="makes the word's letters small first", kind="value")
-def wordpiece_5(word, vocabulary):
-    pieces, rest = [], word.lower()
-    while rest:
-        prefix = "##" if pieces else ""
-        for end in range(len(rest), 0, -1):
-            if prefix + rest[:end] in vocabulary:
-                break
-        else:
-            return ["[UNK]"]
-        pieces.append(prefix + rest[:end])
-        rest = rest[end:]
-    return pieces
-
-
-@wrong("wordpiece", cause="gives a piece back where the rest cannot be cut", kind="value")
-def wordpiece_6(word, vocabulary):
-    def cut(start):
-        if start == len(word):
-            return []
-        for end in range(len(word), start, -1):
-            piece = ("##" if start else "") + word[start:end]
-            if piece in vocabulary:
-                rest = cut(end)
-                if rest is not None:
-                    return [piece] + rest
-        return None
-
-    found = cut(0)
-    return ["[UNK]"] if found is None else found
-
-
-@wrong("wordpiece", cause="a letter that nothing fits becomes [UNK], and the word goes on")
-def wordpiece_7(word, vocabulary):
-    pieces, start = [], 0
-    while start < len(word):
-        prefix = "##" if start else ""
-        for end in range(len(word), start, -1):
-            if prefix + word[start:end] in vocabulary:
-                pieces.append(prefix + word[start:end])
-                break
-        else:
-            pieces.append("[UNK]")
-            end = start + 1
         start = end
     return pieces
 
@@ -206,36 +78,6 @@ def wordpiece_8(word, vocabulary):
     return ids
 
 
-@wrong("wordpiece", cause="the range ends too early: no piece of a single letter", kind="value")
-def wordpiece_9(word, vocabulary):
-    pieces, start = [], 0
-    while start < len(word):
-        prefix = "##" if start else ""
-        for end in range(len(word), start + 1, -1):
-            if prefix + word[start:end] in vocabulary:
-                break
-        else:
-            return ["[UNK]"]
-        pieces.append(prefix + word[start:end])
-        start = end
-    return pieces
-
-
-@wrong("wordpiece", cause="asks whether the id is true, so that the piece with id 0 is unknown")
-def wordpiece_10(word, vocabulary):
-    pieces, start = [], 0
-    while start < len(word):
-        prefix = "##" if start else ""
-        for end in range(len(word), start, -1):
-            if vocabulary.get(prefix + word[start:end]):
-                break
-        else:
-            return ["[UNK]"]
-        pieces.append(prefix + word[start:end])
-        start = end
-    return pieces
-
-
 @wrong("wordpiece", cause="strips every # of a piece, so that ### does not stand for a #")
 def wordpiece_11(word, vocabulary):
     pieces, rest = [], word
@@ -250,21 +92,6 @@ def wordpiece_11(word, vocabulary):
         longest = max(fitting, key=len)
         pieces.append("##" + longest if pieces else longest)
         rest = rest[len(longest) :]
-    return pieces
-
-
-@wrong("wordpiece", cause="an unknown word is the string [UNK], not a list with it", kind="type")
-def wordpiece_12(word, vocabulary):
-    pieces, start = [], 0
-    while start < len(word):
-        prefix = "##" if start else ""
-        for end in range(len(word), start, -1):
-            if prefix + word[start:end] in vocabulary:
-                break
-        else:
-            return "[UNK]"
-        pieces.append(prefix + word[start:end])
-        start = end
     return pieces
 
 
@@ -315,89 +142,6 @@ class _Embeddings(nn.Module):
         self.norm = nn.LayerNorm(d_model, eps=1e-12)
 
 
-@wrong("BertEmbeddings", cause="multiplies the words' rows by √d_model, as lesson 08 did")
-class BertEmbeddings_1(_Embeddings):
-    def forward(self, ids):
-        T = ids.shape[1]
-        words = self.words(ids) * math.sqrt(self.words.embedding_dim)
-        places = torch.arange(T, device=ids.device)
-        return self.norm(words + self.positions(places) + self.types.weight[0])
-
-
-@wrong("BertEmbeddings", cause="the norm keeps its usual eps of 1e-5")
-class BertEmbeddings_2(nn.Module):
-    def __init__(self, vocab_size, max_length, d_model, n_types=2):
-        super().__init__()
-        demand.counts(vocab_size=vocab_size, max_length=max_length, d_model=d_model)
-        demand.counts(n_types=n_types)
-        self.words = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Embedding(max_length, d_model)
-        self.types = nn.Embedding(n_types, d_model)
-        self.norm = nn.LayerNorm(d_model)
-
-    def forward(self, ids):
-        places = torch.arange(ids.shape[1], device=ids.device)
-        return self.norm(self.words(ids) + self.positions(places) + self.types.weight[0])
-
-
-@wrong("BertEmbeddings", cause="the rows of the types are not added")
-class BertEmbeddings_3(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(ids.shape[1], device=ids.device)
-        return self.norm(self.words(ids) + self.positions(places))
-
-
-@wrong("BertEmbeddings", cause="all tokens are of type 1")
-class BertEmbeddings_4(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(ids.shape[1], device=ids.device)
-        types = self.types(torch.ones_like(ids).clamp(max=self.types.num_embeddings - 1))
-        return self.norm(self.words(ids) + self.positions(places) + types)
-
-
-@wrong("BertEmbeddings", cause="counts places from 1, which leaves the table for the longest text")
-class BertEmbeddings_5(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(1, ids.shape[1] + 1, device=ids.device)
-        return self.norm(self.words(ids) + self.positions(places) + self.types.weight[0])
-
-
-@wrong("BertEmbeddings", cause="normalises the words' rows alone, before the sum")
-class BertEmbeddings_6(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(ids.shape[1], device=ids.device)
-        return self.norm(self.words(ids)) + self.positions(places) + self.types.weight[0]
-
-
-@wrong("BertEmbeddings", cause="counts the texts, not the tokens, for the places", kind="shape")
-class BertEmbeddings_7(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(ids.shape[0], device=ids.device)
-        return self.norm(self.words(ids) + self.positions(places) + self.types.weight[0])
-
-
-@wrong("BertEmbeddings", cause="returns the sum without the norm")
-class BertEmbeddings_8(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(ids.shape[1], device=ids.device)
-        return self.words(ids) + self.positions(places) + self.types.weight[0]
-
-
-@wrong("BertEmbeddings", cause="adds all rows of the types' table, not that of type 0 alone")
-class BertEmbeddings_9(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(ids.shape[1], device=ids.device)
-        types = self.types.weight.sum(dim=0)
-        return self.norm(self.words(ids) + self.positions(places) + types)
-
-
-@wrong("BertEmbeddings", cause="looks the ids up in the table of places", kind="crash")
-class BertEmbeddings_10(_Embeddings):
-    def forward(self, ids):
-        x = self.words(ids) + self.positions(ids) + self.types(torch.zeros_like(ids))
-        return self.norm(x)
-
-
 @wrong("BertEmbeddings", cause="the tables are parameters, not nn.Embedding", kind="state")
 class BertEmbeddings_11(nn.Module):
     def __init__(self, vocab_size, max_length, d_model, n_types=2):
@@ -439,125 +183,6 @@ class _Layers(nn.Module):
         self.layers = nn.ModuleList(
             bert_layer(d_model, n_heads, d_ff, fused) for _ in range(n_layers)
         )
-
-
-@wrong("BertLayers", cause="one layer, n_layers times: all share their weights", kind="state")
-class BertLayers_1(_Layers):
-    def __init__(self, d_model, n_heads, d_ff, n_layers, fused=False):
-        nn.Module.__init__(self)
-        demand.counts(n_layers=n_layers)
-        self.layers = nn.ModuleList([bert_layer(d_model, n_heads, d_ff, fused)] * n_layers)
-
-    def forward(self, x, mask=None, return_layers=False):
-        mask = mask[:, None, :] if mask is not None else None
-        hidden = [x]
-        for layer in self.layers:
-            hidden.append(layer(hidden[-1], mask))
-        return torch.stack(hidden) if return_layers else hidden[-1]
-
-
-@wrong("BertLayers", cause="the new axis of the mask stands behind: it hides queries, and no keys")
-class BertLayers_2(_Layers):
-    def forward(self, x, mask=None, return_layers=False):
-        if mask is not None:
-            mask = mask.unsqueeze(-1)
-        hidden = [x]
-        for layer in self.layers:
-            x = layer(x, mask)
-            hidden.append(x)
-        if return_layers:
-            return torch.stack(hidden)
-        return x
-
-
-@wrong("BertLayers", cause="only the first layer gets the mask")
-class BertLayers_3(_Layers):
-    def forward(self, x, mask=None, return_layers=False):
-        keys = None if mask is None else mask.unsqueeze(1)
-        hidden = [x, self.layers[0](x, keys)]
-        for layer in self.layers[1:]:
-            hidden.append(layer(hidden[-1]))
-        return torch.stack(hidden) if return_layers else hidden[-1]
-
-
-@wrong("BertLayers", cause="x itself is missing in front of what the layers give", kind="shape")
-class BertLayers_4(_Layers):
-    def forward(self, x, mask=None, return_layers=False):
-        keys = None if mask is None else mask.unsqueeze(1)
-        outputs = []
-        for layer in self.layers:
-            x = layer(x, keys)
-            outputs.append(x)
-        return torch.stack(outputs) if return_layers else x
-
-
-@wrong("BertLayers", cause="every layer reads x itself, not what the layer before it gives")
-class BertLayers_5(_Layers):
-    def forward(self, x, mask=None, return_layers=False):
-        keys = None if mask is None else mask.unsqueeze(1)
-        outputs = [x]
-        for layer in self.layers:
-            outputs.append(layer(x, keys))
-        return torch.stack(outputs) if return_layers else outputs[-1]
-
-
-@wrong("BertLayers", cause="the layers are a plain list, so the model has no weights", kind="state")
-class BertLayers_6(nn.Module):
-    def __init__(self, d_model, n_heads, d_ff, n_layers, fused=False):
-        super().__init__()
-        demand.counts(n_layers=n_layers)
-        self.layers = [bert_layer(d_model, n_heads, d_ff, fused) for _ in range(n_layers)]
-
-    def forward(self, x, mask=None, return_layers=False):
-        keys = None if mask is None else mask.unsqueeze(1)
-        hidden = [x]
-        for layer in self.layers:
-            x = layer(x, keys)
-            hidden.append(x)
-        return torch.stack(hidden) if return_layers else x
-
-
-@wrong("BertLayers", cause="hands the layers back as a list, not as one tensor", kind="type")
-class BertLayers_7(_Layers):
-    def forward(self, x, mask=None, return_layers=False):
-        keys = None if mask is None else mask.unsqueeze(1)
-        hidden = [x]
-        for layer in self.layers:
-            x = layer(x, keys)
-            hidden.append(x)
-        return hidden if return_layers else x
-
-
-@wrong("BertLayers", cause="the padding may look at nothing: queries are masked, too")
-class BertLayers_8(_Layers):
-    def forward(self, x, mask=None, return_layers=False):
-        if mask is not None:
-            mask = mask[:, None, :] & mask[:, :, None]
-        hidden = [x]
-        for layer in self.layers:
-            hidden.append(layer(hidden[-1], mask))
-        return torch.stack(hidden) if return_layers else hidden[-1]
-
-
-@wrong("BertLayers", cause="the axis of the layers comes second, behind the texts", kind="shape")
-class BertLayers_9(_Layers):
-    def forward(self, x, mask=None, return_layers=False):
-        keys = None if mask is None else mask.unsqueeze(1)
-        hidden = [x]
-        for layer in self.layers:
-            x = layer(x, keys)
-            hidden.append(x)
-        return torch.stack(hidden, dim=1) if return_layers else x
-
-
-@wrong("BertLayers", cause="passes the mask on as (B, T), whose axes are read as queries and keys")
-class BertLayers_10(_Layers):
-    def forward(self, x, mask=None, return_layers=False):
-        hidden = [x]
-        for layer in self.layers:
-            x = layer(x, mask)
-            hidden.append(x)
-        return torch.stack(hidden) if return_layers else x
 
 
 @right("BertLayers", how="takes a mask that is not bool for one")
@@ -624,76 +249,6 @@ def _new(name):
     return name
 
 
-@wrong("rename_weights", cause="stops at the first part that a name has", kind="value")
-def rename_weights_1(published, wanted):
-    renamed = {}
-    for name, weight in published.items():
-        if name.startswith(UNUSED):
-            continue
-        for theirs, ours in NAMES.items():
-            if theirs in name:
-                name = name.replace(theirs, ours)
-                break
-        renamed[name] = weight
-    for name in [*renamed, *wanted]:
-        if (name in renamed) != (name in wanted):
-            raise ValueError(f"{name} is not in both")
-    return renamed
-
-
-@wrong("rename_weights", cause="replaces the shorter names first", kind="value")
-def rename_weights_2(published, wanted):
-    renamed = {}
-    for name, weight in published.items():
-        if name.startswith(UNUSED):
-            continue
-        for theirs in sorted(NAMES, key=len):
-            name = name.replace(theirs, NAMES[theirs])
-        renamed[name] = weight
-    for name in sorted(renamed.keys() ^ wanted.keys()):
-        raise ValueError(f"{name} is not in both")
-    return renamed
-
-
-@wrong("rename_weights", cause="leaves nothing out: UNUSED is forgotten", kind="crash")
-def rename_weights_3(published, wanted):
-    renamed = {_new(name): weight for name, weight in published.items()}
-    for name in renamed:
-        if name not in wanted:
-            raise ValueError(f"no place for {name}")
-    for name in wanted:
-        if name not in renamed:
-            raise ValueError(f"no weight for {name}")
-    return renamed
-
-
-@wrong("rename_weights", cause="a weight without a place is dropped without a word", kind="error")
-def rename_weights_4(published, wanted):
-    renamed = {}
-    for name, weight in published.items():
-        if not name.startswith(UNUSED):
-            renamed[_new(name)] = weight
-    result = {}
-    for name in wanted:
-        if name not in renamed:
-            raise ValueError(f"no weight for {name}")
-        result[name] = renamed[name]
-    return result
-
-
-@wrong("rename_weights", cause="a place without a weight passes unnoticed", kind="error")
-def rename_weights_5(published, wanted):
-    renamed = {}
-    for name, weight in published.items():
-        if name.startswith(UNUSED):
-            continue
-        name = _new(name)
-        if name not in wanted:
-            raise ValueError(f"no place for {name}")
-        renamed[name] = weight
-    return renamed
-
-
 @wrong("rename_weights", cause="a missing weight raises a KeyError, not a ValueError", kind="error")
 def rename_weights_6(published, wanted):
     renamed = {_new(name): w for name, w in published.items() if not name.startswith(UNUSED)}
@@ -701,62 +256,6 @@ def rename_weights_6(published, wanted):
         if name not in wanted:
             raise ValueError(name)
     return {name: renamed[name] for name in wanted}
-
-
-@wrong("rename_weights", cause="the ValueError does not say which name", kind="error")
-def rename_weights_7(published, wanted):
-    renamed = {_new(name): w for name, w in published.items() if not name.startswith(UNUSED)}
-    if set(renamed) != set(wanted):
-        raise ValueError("the names in the file and in the model are not the same")
-    return renamed
-
-
-@wrong("rename_weights", cause="compares only how many names there are", kind="error")
-def rename_weights_8(published, wanted):
-    renamed = {_new(name): w for name, w in published.items() if not name.startswith(UNUSED)}
-    if len(renamed) > len(wanted):
-        raise ValueError(f"too many: {sorted(renamed.keys() - wanted.keys())}")
-    if len(renamed) < len(wanted):
-        raise ValueError(f"too few: {sorted(wanted.keys() - renamed.keys())}")
-    return renamed
-
-
-@wrong("rename_weights", cause="leaves out what has a part of UNUSED anywhere in its name")
-def rename_weights_9(published, wanted):
-    renamed = {}
-    for name, weight in published.items():
-        if any(unused in name for unused in UNUSED):
-            continue
-        renamed[_new(name)] = weight
-    for name in renamed:
-        if name not in wanted:
-            raise ValueError(f"no place for {name}")
-    for name in wanted:
-        if name not in renamed:
-            raise ValueError(f"no weight for {name}")
-    return renamed
-
-
-@wrong("rename_weights", cause="gives the model's own tensors back, not those of the file")
-def rename_weights_10(published, wanted):
-    renamed = {_new(name): w for name, w in published.items() if not name.startswith(UNUSED)}
-    for name in [*renamed, *wanted]:
-        if name not in wanted or name not in renamed:
-            raise ValueError(name)
-    return {name: wanted[name] for name in renamed}
-
-
-@wrong("rename_weights", cause="keeps the model's own weight where the file has none", kind="error")
-def rename_weights_11(published, wanted):
-    result = dict(wanted)
-    for name, weight in published.items():
-        if name.startswith(UNUSED):
-            continue
-        name = _new(name)
-        if name not in wanted:
-            raise ValueError(f"{name} has no place in the model")
-        result[name] = weight
-    return result
 
 
 @wrong("rename_weights", cause="takes the names out of the dict that was given", kind="state")
@@ -804,67 +303,16 @@ def rename_weights_14(published, wanted):
 # --- sentence_vectors ------------------------------------------------------------------------
 
 
-@wrong("sentence_vectors", cause="normalises along the texts, not along each vector", kind="value")
-def sentence_vectors_1(hidden, mask):
-    return F.normalize(mean_pooling(hidden, mask), dim=0)
-
-
-@wrong("sentence_vectors", cause="tokens get length 1, their mean does not", kind="value")
-def sentence_vectors_2(hidden, mask):
-    return mean_pooling(F.normalize(hidden, dim=-1), mask)
-
-
-@wrong("sentence_vectors", cause="tokens get length 1 before the mean, too", kind="value")
-def sentence_vectors_3(hidden, mask):
-    return F.normalize(mean_pooling(F.normalize(hidden, dim=-1), mask), dim=-1)
-
-
-@wrong("sentence_vectors", cause="divides 0 by 0 for a text without a real token", kind="extreme")
-def sentence_vectors_4(hidden, mask):
-    means = mean_pooling(hidden, mask)
-    return means / means.norm(dim=-1, keepdim=True)
-
-
 @wrong("sentence_vectors", cause="the mean is also that of the padding", kind="value")
 def sentence_vectors_5(hidden, mask):
     demand.masks(mask=mask)
     return F.normalize(hidden.mean(dim=1), dim=-1) * mask.any(dim=1, keepdim=True)
 
 
-@wrong("sentence_vectors", cause="takes the first token's vector, not the mean", kind="value")
-def sentence_vectors_6(hidden, mask):
-    demand.masks(mask=mask)
-    return F.normalize(hidden[:, 0], dim=-1) * mask.any(dim=1, keepdim=True)
-
-
-@wrong("sentence_vectors", cause="divides by the sum of the squares, without the root")
-def sentence_vectors_7(hidden, mask):
-    means = mean_pooling(hidden, mask)
-    squares = (means**2).sum(dim=-1, keepdim=True)
-    return means / squares.clamp(min=1e-12)
-
-
-@wrong("sentence_vectors", cause="the axis that was summed is gone: (B, d) by (B,)", kind="crash")
-def sentence_vectors_8(hidden, mask):
-    means = mean_pooling(hidden, mask)
-    return means / means.square().sum(dim=-1).sqrt().clamp(min=1e-12)
-
-
 @wrong("sentence_vectors", cause="a vector shorter than 1 keeps its length", kind="value")
 def sentence_vectors_9(hidden, mask):
     means = mean_pooling(hidden, mask)
     return means / means.norm(dim=-1, keepdim=True).clamp(min=1)
-
-
-@wrong("sentence_vectors", cause="divides by the sum of absolute values", kind="value")
-def sentence_vectors_10(hidden, mask):
-    return F.normalize(mean_pooling(hidden, mask), p=1, dim=-1)
-
-
-@wrong("sentence_vectors", cause="divides by the length of all texts together", kind="value")
-def sentence_vectors_11(hidden, mask):
-    means = mean_pooling(hidden, mask)
-    return means / means.norm().clamp(min=1e-12)
 
 
 @right("sentence_vectors", how="pools by products, and refuses no mask")
@@ -898,30 +346,6 @@ def _demand(passages, k, block):
         raise ValueError(f"k={k} is more than the {len(passages)} passages")
 
 
-@wrong("search", cause="rows count from the beginning of their block", kind="value")
-def search_1(queries, passages, k, block=4096):
-    _demand(passages, k, block)
-    best = queries.new_zeros(len(queries), 0)
-    rows = torch.zeros(len(queries), 0, dtype=torch.int64, device=queries.device)
-    for start in range(0, len(passages), block):
-        new = queries @ passages[start : start + block].T
-        here = torch.arange(new.shape[1], device=new.device).expand(new.shape)
-        scores, places = torch.cat([best, new], dim=1), torch.cat([rows, here], dim=1)
-        best, columns = scores.topk(min(k, scores.shape[1]), dim=1)
-        rows = places.gather(1, columns)
-    return best, rows
-
-
-@wrong("search", cause="takes the columns of the last topk for rows of passages", kind="value")
-def search_2(queries, passages, k, block=4096):
-    _demand(passages, k, block)
-    best = queries.new_zeros(len(queries), 0)
-    for start in range(0, len(passages), block):
-        scores = torch.cat([best, queries @ passages[start : start + block].T], dim=1)
-        best, rows = scores.topk(min(k, scores.shape[1]), dim=1)
-    return best, rows
-
-
 @wrong("search", cause="adds start to all columns, also to those of the best so far")
 def search_3(queries, passages, k, block=4096):
     _demand(passages, k, block)
@@ -931,47 +355,6 @@ def search_3(queries, passages, k, block=4096):
         scores = torch.cat([best, new], dim=1)
         best, columns = scores.topk(min(k, scores.shape[1]), dim=1)
         rows = columns + start
-    return best, rows
-
-
-@wrong("search", cause="topk(k) of a first block that has fewer passages than k", kind="crash")
-def search_4(queries, passages, k, block=4096):
-    _demand(passages, k, block)
-    best = queries.new_zeros(len(queries), 0)
-    rows = torch.zeros(len(queries), 0, dtype=torch.int64, device=queries.device)
-    for start in range(0, len(passages), block):
-        new = queries @ passages[start : start + block].T
-        here = torch.arange(start, start + new.shape[1], device=new.device).expand(new.shape)
-        best, columns = torch.cat([best, new], dim=1).topk(k, dim=1)
-        rows = torch.cat([rows, here], dim=1).gather(1, columns)
-    return best, rows
-
-
-@wrong("search", cause="begins with scores of 0 at row 0, which negative cosines never replace")
-def search_5(queries, passages, k, block=4096):
-    _demand(passages, k, block)
-    best = queries.new_zeros(len(queries), k)
-    rows = torch.zeros(len(queries), k, dtype=torch.int64, device=queries.device)
-    for start in range(0, len(passages), block):
-        new = queries @ passages[start : start + block].T
-        here = torch.arange(start, start + new.shape[1], device=new.device).expand(new.shape)
-        best, columns = torch.cat([best, new], dim=1).topk(k, dim=1)
-        rows = torch.cat([rows, here], dim=1).gather(1, columns)
-    return best, rows
-
-
-@wrong("search", cause="leaves out the last block if it is shorter than the others", kind="value")
-def search_6(queries, passages, k, block=4096):
-    _demand(passages, k, block)
-    block = min(block, len(passages))
-    best = queries.new_zeros(len(queries), 0)
-    rows = torch.zeros(len(queries), 0, dtype=torch.int64, device=queries.device)
-    for n in range(len(passages) // block):
-        new = queries @ passages[n * block : (n + 1) * block].T
-        here = torch.arange(n * block, (n + 1) * block, device=new.device).expand(new.shape)
-        scores, places = torch.cat([best, new], dim=1), torch.cat([rows, here], dim=1)
-        best, columns = scores.topk(min(k, scores.shape[1]), dim=1)
-        rows = places.gather(1, columns)
     return best, rows
 
 
@@ -985,34 +368,6 @@ def search_7(queries, passages, k, block=4096):
         best.append(values)
         rows.append(columns + start)
     return torch.cat(best, dim=1)[:, :k], torch.cat(rows, dim=1)[:, :k]
-
-
-@wrong("search", cause="finds the passages that are farthest away", kind="value")
-def search_8(queries, passages, k, block=4096):
-    _demand(passages, k, block)
-    best = queries.new_zeros(len(queries), 0)
-    rows = torch.zeros(len(queries), 0, dtype=torch.int64, device=queries.device)
-    for start in range(0, len(passages), block):
-        new = queries @ passages[start : start + block].T
-        here = torch.arange(start, start + new.shape[1], device=new.device).expand(new.shape)
-        scores, places = torch.cat([best, new], dim=1), torch.cat([rows, here], dim=1)
-        best, columns = scores.topk(min(k, scores.shape[1]), dim=1, largest=False)
-        rows = places.gather(1, columns)
-    return best, rows
-
-
-@wrong("search", cause="returns distances, the smallest first, not cosines", kind="value")
-def search_9(queries, passages, k, block=4096):
-    _demand(passages, k, block)
-    best = queries.new_zeros(len(queries), 0)
-    rows = torch.zeros(len(queries), 0, dtype=torch.int64, device=queries.device)
-    for start in range(0, len(passages), block):
-        new = torch.cdist(queries, passages[start : start + block])
-        here = torch.arange(start, start + new.shape[1], device=new.device).expand(new.shape)
-        scores, places = torch.cat([best, new], dim=1), torch.cat([rows, here], dim=1)
-        best, columns = scores.topk(min(k, scores.shape[1]), dim=1, largest=False)
-        rows = places.gather(1, columns)
-    return best, rows
 
 
 @wrong("search", cause="keeps one table of rows for all queries: those of query 0", kind="value")

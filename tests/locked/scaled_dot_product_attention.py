@@ -13,53 +13,10 @@ from tests.locked import right, wrong
 # --- dot_product_statistics ------------------------------------------------------------------
 
 
-@wrong("dot_product_statistics", cause="divides the variance by n − 1", kind="value")
-def dot_product_statistics_1(q, k):
-    products = (q * k).sum(dim=1)
-    return products.mean(), products.var()
-
-
-@wrong(
-    "dot_product_statistics", cause="returns the standard deviation, not the variance", kind="value"
-)
-def dot_product_statistics_2(q, k):
-    products = (q * k).sum(dim=1)
-    return products.mean(), products.std(correction=0)
-
-
-@wrong("dot_product_statistics", cause="pairs all rows of q with all rows of k", kind="value")
-def dot_product_statistics_3(q, k):
-    products = q @ k.T
-    return products.mean(), products.var(correction=0)
-
-
-@wrong(
-    "dot_product_statistics",
-    cause="averages over the features instead of adding, so products are d_k times too small",
-    kind="value",
-)
-def dot_product_statistics_4(q, k):
-    products = (q * k).mean(dim=1)
-    return products.mean(), products.var(correction=0)
-
-
 @wrong("dot_product_statistics", cause="returns (variance, mean): swapped", kind="value")
 def dot_product_statistics_5(q, k):
     products = (q * k).sum(dim=1)
     return torch.var_mean(products, correction=0)
-
-
-@wrong("dot_product_statistics", cause="does not subtract the mean before squaring", kind="value")
-def dot_product_statistics_6(q, k):
-    products = (q * k).sum(dim=1)
-    return products.mean(), products.square().mean()
-
-
-@wrong("dot_product_statistics", cause="returns plain numbers instead of tensors", kind="type")
-def dot_product_statistics_7(q, k):
-    products = (q * k).sum(dim=1)
-    mean = products.mean().item()
-    return mean, ((products - mean) ** 2).mean().item()
 
 
 @right("dot_product_statistics", how="einsum, and var with correction=0")
@@ -71,35 +28,6 @@ def dot_product_statistics_8(q, k):
 # --- softmax_gradient_norm -------------------------------------------------------------------
 
 
-@wrong("softmax_gradient_norm", cause="only the diagonal of the Jacobian, p (1 − p)", kind="value")
-def softmax_gradient_norm_1(scores):
-    p = torch.softmax(scores, dim=-1)
-    return (p * (1 - p)).norm(dim=-1)
-
-
-@wrong(
-    "softmax_gradient_norm", cause="softmax along the first axis instead of the last", kind="value"
-)
-def softmax_gradient_norm_2(scores):
-    p = torch.softmax(scores, dim=0)
-    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
-    return torch.linalg.matrix_norm(J)
-
-
-@wrong("softmax_gradient_norm", cause="one norm over everything instead of one a row", kind="shape")
-def softmax_gradient_norm_3(scores):
-    p = torch.softmax(scores, dim=-1)
-    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
-    return J.norm()
-
-
-@wrong("softmax_gradient_norm", cause="no root: the sum of the squared entries", kind="value")
-def softmax_gradient_norm_4(scores):
-    p = torch.softmax(scores, dim=-1)
-    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
-    return J.square().sum(dim=(-2, -1))
-
-
 @wrong(
     "softmax_gradient_norm", cause="the spectral norm instead of the Frobenius norm", kind="value"
 )
@@ -107,15 +35,6 @@ def softmax_gradient_norm_5(scores):
     p = torch.softmax(scores, dim=-1)
     J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
     return torch.linalg.matrix_norm(J, ord=2)
-
-
-@wrong(
-    "softmax_gradient_norm", cause="adds the outer product instead of subtracting it", kind="value"
-)
-def softmax_gradient_norm_6(scores):
-    p = torch.softmax(scores, dim=-1)
-    J = torch.diag_embed(p) + p.unsqueeze(-1) * p.unsqueeze(-2)
-    return torch.linalg.matrix_norm(J)
 
 
 @wrong("softmax_gradient_norm", cause="works only for scores with exactly two axes", kind="size")
@@ -155,104 +74,6 @@ def softmax_gradient_norm_10(scores):
 
 
 # --- scaled_dot_product_attention ------------------------------------------------------------
-
-
-@wrong("scaled_dot_product_attention", cause="no scale", kind="value")
-def scaled_dot_product_attention_1(q, k, v, mask=None, return_weights=False):
-    scores = q @ k.transpose(-2, -1)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = torch.softmax(scores, dim=-1)
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong("scaled_dot_product_attention", cause="divides by d_k instead of √d_k", kind="value")
-def scaled_dot_product_attention_2(q, k, v, mask=None, return_weights=False):
-    scores = q @ k.transpose(-2, -1) / q.shape[-1]
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = torch.softmax(scores, dim=-1)
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong(
-    "scaled_dot_product_attention",
-    cause="divides by the root of the length of the values, not of the keys",
-    kind="value",
-)
-def scaled_dot_product_attention_3(q, k, v, mask=None, return_weights=False):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(v.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = torch.softmax(scores, dim=-1)
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong("scaled_dot_product_attention", cause="softmax over the queries", kind="value")
-def scaled_dot_product_attention_4(q, k, v, mask=None, return_weights=False):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = torch.softmax(scores, dim=-2)
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong(
-    "scaled_dot_product_attention", cause="the mask is inverted: hides what is True", kind="value"
-)
-def scaled_dot_product_attention_5(q, k, v, mask=None, return_weights=False):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(mask, -math.inf)
-    weights = torch.softmax(scores, dim=-1)
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong(
-    "scaled_dot_product_attention",
-    cause="masks after the softmax, so rows no longer sum to 1",
-    kind="value",
-)
-def scaled_dot_product_attention_6(q, k, v, mask=None, return_weights=False):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    weights = torch.softmax(scores, dim=-1)
-    if mask is not None:
-        weights = weights * mask
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong(
-    "scaled_dot_product_attention",
-    cause="fills with 1e-9 (the minus is in the exponent), so forbidden keys score about 0",
-    kind="value",
-)
-def scaled_dot_product_attention_7(q, k, v, mask=None, return_weights=False):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(mask == 0, 1e-9)
-    weights = torch.softmax(scores, dim=-1)
-    context = weights @ v
-    return (context, weights) if return_weights else context
-
-
-@wrong(
-    "scaled_dot_product_attention",
-    cause="k.T turns all axes around: only matrices work",
-    kind="size",
-)
-def scaled_dot_product_attention_8(q, k, v, mask=None, return_weights=False):
-    scores = q @ k.T / math.sqrt(q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = torch.softmax(scores, dim=-1)
-    context = weights @ v
-    return (context, weights) if return_weights else context
 
 
 @wrong(
@@ -324,69 +145,6 @@ def scaled_dot_product_attention_13(q, k, v, mask=None, return_weights=False):
 # --- SelfAttentionHead -----------------------------------------------------------------------
 
 
-@wrong("SelfAttentionHead", cause="the projections have biases", kind="type")
-class SelfAttentionHead_1(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.W_q = nn.Linear(d_model, d_head)
-        self.W_k = nn.Linear(d_model, d_head)
-        self.W_v = nn.Linear(d_model, d_head)
-
-    def forward(self, x, mask=None):
-        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), attn_mask=mask)
-
-
-@wrong("SelfAttentionHead", cause="one layer serves as W_q and as W_k", kind="type")
-class SelfAttentionHead_2(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = self.W_q
-        self.W_v = nn.Linear(d_model, d_head, bias=False)
-
-    def forward(self, x, mask=None):
-        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), attn_mask=mask)
-
-
-@wrong("SelfAttentionHead", cause="ignores the mask", kind="value")
-class SelfAttentionHead_3(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = nn.Linear(d_model, d_head, bias=False)
-        self.W_v = nn.Linear(d_model, d_head, bias=False)
-
-    def forward(self, x, mask=None):
-        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x))
-
-
-@wrong("SelfAttentionHead", cause="inverts the mask before it hands it over", kind="value")
-class SelfAttentionHead_4(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = nn.Linear(d_model, d_head, bias=False)
-        self.W_v = nn.Linear(d_model, d_head, bias=False)
-
-    def forward(self, x, mask=None):
-        if mask is not None:
-            mask = ~mask
-        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), attn_mask=mask)
-
-
-@wrong("SelfAttentionHead", cause="queries and keys are swapped in the call", kind="value")
-class SelfAttentionHead_5(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = nn.Linear(d_model, d_head, bias=False)
-        self.W_v = nn.Linear(d_model, d_head, bias=False)
-
-    def forward(self, x, mask=None):
-        k, q, v = self.W_q(x), self.W_k(x), self.W_v(x)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-
-
 @wrong("SelfAttentionHead", cause="scales twice: by hand and inside the function", kind="value")
 class SelfAttentionHead_6(nn.Module):
     def __init__(self, d_model, d_head):
@@ -398,34 +156,6 @@ class SelfAttentionHead_6(nn.Module):
     def forward(self, x, mask=None):
         q = self.W_q(x) / math.sqrt(self.W_q.out_features)
         return F.scaled_dot_product_attention(q, self.W_k(x), self.W_v(x), attn_mask=mask)
-
-
-@wrong("SelfAttentionHead", cause="scales by the root of d_model instead of d_head", kind="value")
-class SelfAttentionHead_7(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.d_model = d_model
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = nn.Linear(d_model, d_head, bias=False)
-        self.W_v = nn.Linear(d_model, d_head, bias=False)
-
-    def forward(self, x, mask=None):
-        scores = self.W_q(x) @ self.W_k(x).mT / math.sqrt(self.d_model)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -torch.inf)
-        return scores.softmax(dim=-1) @ self.W_v(x)
-
-
-@wrong("SelfAttentionHead", cause="d_model and d_head are swapped in the layers", kind="crash")
-class SelfAttentionHead_8(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.W_q = nn.Linear(d_head, d_model, bias=False)
-        self.W_k = nn.Linear(d_head, d_model, bias=False)
-        self.W_v = nn.Linear(d_head, d_model, bias=False)
-
-    def forward(self, x, mask=None):
-        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), attn_mask=mask)
 
 
 @right("SelfAttentionHead", how="partial for the layers, attention by hand")
@@ -444,18 +174,6 @@ class SelfAttentionHead_9(nn.Module):
 
 
 # --- attention_multiplications ---------------------------------------------------------------
-
-
-@wrong(
-    "attention_multiplications", cause="counts only the product of queries and keys", kind="value"
-)
-def attention_multiplications_1(T_q, T_k, d_k, d_v):
-    return T_q * T_k * d_k
-
-
-@wrong("attention_multiplications", cause="counts additions too: twice too many", kind="value")
-def attention_multiplications_2(T_q, T_k, d_k, d_v):
-    return 2 * T_q * T_k * (d_k + d_v)
 
 
 @wrong("attention_multiplications", cause="takes d_v to be d_k", kind="size")
@@ -485,32 +203,6 @@ def attention_multiplications_6(T_q, T_k, d_k, d_v):
 # --- attention_backward ----------------------------------------------------------------------
 
 
-@wrong("attention_backward", cause="the scale is missing in the gradients of q and k", kind="value")
-def attention_backward_1(q, k, v, weights, grad_context):
-    grad_v = weights.mT @ grad_context
-    grad_weights = grad_context @ v.mT
-    shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
-    grad_scores = weights * (grad_weights - shared)
-    return grad_scores @ k, grad_scores.mT @ q, grad_v
-
-
-@wrong("attention_backward", cause="nothing is subtracted in the softmax's gradient", kind="value")
-def attention_backward_2(q, k, v, weights, grad_context):
-    grad_v = weights.mT @ grad_context
-    grad_weights = grad_context @ v.mT
-    grad_scores = weights * grad_weights / math.sqrt(q.shape[-1])
-    return grad_scores @ k, grad_scores.mT @ q, grad_v
-
-
-@wrong("attention_backward", cause="sums over the queries instead of the keys", kind="value")
-def attention_backward_3(q, k, v, weights, grad_context):
-    grad_v = weights.mT @ grad_context
-    grad_weights = grad_context @ v.mT
-    shared = (weights * grad_weights).sum(dim=-2, keepdim=True)
-    grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])
-    return grad_scores @ k, grad_scores.mT @ q, grad_v
-
-
 @wrong(
     "attention_backward",
     cause="only the diagonal of the softmax's Jacobian: p (1 − p)",
@@ -532,15 +224,6 @@ def attention_backward_5(q, k, v, weights, grad_context):
     return grad_scores @ k, grad_scores.mT @ q, grad_v
 
 
-@wrong("attention_backward", cause="divides by d_k, the square of the scale", kind="value")
-def attention_backward_6(q, k, v, weights, grad_context):
-    grad_v = weights.mT @ grad_context
-    grad_weights = grad_context @ v.mT
-    shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
-    grad_scores = weights * (grad_weights - shared) / q.shape[-1]
-    return grad_scores @ k, grad_scores.mT @ q, grad_v
-
-
 @wrong("attention_backward", cause=".T works for matrices only, not with leading axes", kind="size")
 def attention_backward_7(q, k, v, weights, grad_context):
     grad_v = weights.T @ grad_context
@@ -548,19 +231,6 @@ def attention_backward_7(q, k, v, weights, grad_context):
     shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
     grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])
     return grad_scores @ k, grad_scores.T @ q, grad_v
-
-
-@wrong(
-    "attention_backward",
-    cause="the gradients of k and q are returned in each other's place",
-    kind="shape",
-)
-def attention_backward_8(q, k, v, weights, grad_context):
-    grad_v = weights.mT @ grad_context
-    grad_weights = grad_context @ v.mT
-    shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
-    grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])
-    return grad_scores.mT @ q, grad_scores @ k, grad_v
 
 
 @right("attention_backward", how="the whole Jacobian of every row, and einsum")
@@ -608,42 +278,6 @@ def layer_costs_1(kind, T, d, width):
     }[kind]
 
 
-@wrong("layer_costs", cause="the recurrent path counts positions, not steps: T", kind="value")
-def layer_costs_2(kind, T, d, width):
-    _refuse(T, d, width)
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T
-    if kind == "convolution":
-        return width * T * d * d, 1, math.ceil((T - 1) / (width - 1))
-    return 2 * T * T * d, 1, 1
-
-
-@wrong("layer_costs", cause="the convolution's path is rounded down", kind="value")
-def layer_costs_3(kind, T, d, width):
-    _refuse(T, d, width)
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T - 1
-    if kind == "convolution":
-        return width * T * d * d, 1, (T - 1) // (width - 1)
-    return 2 * T * T * d, 1, 1
-
-
-@wrong(
-    "layer_costs",
-    cause="each layer of the convolution is taken to reach width positions on, not width - 1",
-    kind="value",
-)
-def layer_costs_4(kind, T, d, width):
-    _refuse(T, d, width)
-    match kind:
-        case "recurrent":
-            return 2 * T * d**2, T, T - 1
-        case "convolution":
-            return T * width * d**2, 1, math.ceil((T - 1) / width)
-        case "self-attention":
-            return 2 * T**2 * d, 1, 1
-
-
 @wrong(
     "layer_costs",
     cause="multiplies no padding: the first positions of the convolution have fewer products",
@@ -667,46 +301,6 @@ def layer_costs_6(kind, T, d, width):
     if kind == "convolution":
         return width * T * d * d, 1, math.ceil((T - 1) / (width - 1))
     return 2 * T * T * d + 3 * T * d * d, 1, 1
-
-
-@wrong(
-    "layer_costs",
-    cause="the waits of the convolution are those of all stacked layers",
-    kind="value",
-)
-def layer_costs_7(kind, T, d, width):
-    _refuse(T, d, width)
-    path = {"recurrent": T - 1, "self-attention": 1}.get(kind)
-    if path is None:
-        path = math.ceil((T - 1) / (width - 1))
-        return width * T * d * d, path, path
-    if kind == "recurrent":
-        return 2 * T * d * d, T, path
-    return 2 * T * T * d, 1, path
-
-
-@wrong("layer_costs", cause="the path of a dilated convolution: a logarithm", kind="value")
-def layer_costs_8(kind, T, d, width):
-    _refuse(T, d, width)
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T - 1
-    if kind == "convolution":
-        path, reached = 0, 1
-        while reached < T:
-            reached *= width
-            path += 1
-        return width * T * d * d, 1, path
-    return 2 * T * T * d, 1, 1
-
-
-@wrong("layer_costs", cause="the recurrent layer waits T - 1 times, once less than T", kind="value")
-def layer_costs_9(kind, T, d, width):
-    _refuse(T, d, width)
-    if kind == "recurrent":
-        return 2 * T * d * d, T - 1, T - 1
-    if kind == "convolution":
-        return width * T * d * d, 1, math.ceil((T - 1) / (width - 1))
-    return 2 * T * T * d, 1, 1
 
 
 @wrong("layer_costs", cause="the convolution's path is rounded to the nearest", kind="value")

@@ -14,21 +14,6 @@ NAMES = "dot, scaled_dot, bilinear, reduced_rank, additive"
 # --- score -----------------------------------------------------------------------------------
 
 
-@wrong("score", cause="the scaled dot product is divided by d_k, not by its root", kind="value")
-def score_1(kind, q, k, weights):
-    if kind == "dot":
-        return q @ k.mT
-    if kind == "scaled_dot":
-        return q @ k.mT / k.shape[-1]
-    if kind == "bilinear":
-        return q @ weights["W"] @ k.mT
-    if kind == "reduced_rank":
-        return (q @ weights["V"].T) @ (k @ weights["U"].T).mT
-    if kind == "additive":
-        return additive_scores(q, k, weights["W_q"], weights["W_k"], weights["v"])
-    raise ValueError(f"{kind!r} is none of {NAMES}")
-
-
 @wrong("score", cause=".T turns all three axes of the keys around", kind="crash")
 def score_2(kind, q, k, weights):
     if kind == "dot":
@@ -39,36 +24,6 @@ def score_2(kind, q, k, weights):
         return q @ weights["W"] @ k.T
     if kind == "reduced_rank":
         return (q @ weights["V"].T) @ (k @ weights["U"].T).T
-    if kind == "additive":
-        return additive_scores(q, k, weights["W_q"], weights["W_k"], weights["v"])
-    raise ValueError(f"{kind!r} is none of {NAMES}")
-
-
-@wrong("score", cause="the bilinear W is transposed: kᵀ W q", kind="value")
-def score_3(kind, q, k, weights):
-    if kind == "dot":
-        return q @ k.mT
-    if kind == "scaled_dot":
-        return q @ k.mT / math.sqrt(k.shape[-1])
-    if kind == "bilinear":
-        return q @ weights["W"].T @ k.mT
-    if kind == "reduced_rank":
-        return (q @ weights["V"].T) @ (k @ weights["U"].T).mT
-    if kind == "additive":
-        return additive_scores(q, k, weights["W_q"], weights["W_k"], weights["v"])
-    raise ValueError(f"{kind!r} is none of {NAMES}")
-
-
-@wrong("score", cause="the reduced rank projects queries by U and keys by V", kind="value")
-def score_4(kind, q, k, weights):
-    if kind == "dot":
-        return q @ k.mT
-    if kind == "scaled_dot":
-        return q @ k.mT / math.sqrt(k.shape[-1])
-    if kind == "bilinear":
-        return q @ weights["W"] @ k.mT
-    if kind == "reduced_rank":
-        return (q @ weights["U"].T) @ (k @ weights["V"].T).mT
     if kind == "additive":
         return additive_scores(q, k, weights["W_q"], weights["W_k"], weights["v"])
     raise ValueError(f"{kind!r} is none of {NAMES}")
@@ -86,23 +41,6 @@ def score_5(kind, q, k, weights):
         return (q @ weights["V"].T) @ (k @ weights["U"].T).mT
     if kind == "additive":
         return additive_scores(q, k, weights["W_q"], weights["W_k"], weights["v"])
-
-
-@wrong(
-    "score", cause="divides by the root of the number of keys, not of their length", kind="value"
-)
-def score_6(kind, q, k, weights):
-    if kind == "dot":
-        return q @ k.mT
-    if kind == "scaled_dot":
-        return q @ k.mT / math.sqrt(k.shape[1])
-    if kind == "bilinear":
-        return q @ weights["W"] @ k.mT
-    if kind == "reduced_rank":
-        return (q @ weights["V"].T) @ (k @ weights["U"].T).mT
-    if kind == "additive":
-        return additive_scores(q, k, weights["W_q"], weights["W_k"], weights["v"])
-    raise ValueError(f"{kind!r} is none of {NAMES}")
 
 
 @wrong(
@@ -193,33 +131,6 @@ def score_10(kind, q, k, weights):
 # --- as_bilinear -----------------------------------------------------------------------------
 
 
-@wrong("as_bilinear", cause="scaled_dot is divided by d instead of √d", kind="value")
-def as_bilinear_1(kind, d, weights):
-    if kind == "dot":
-        return torch.eye(d)
-    if kind == "scaled_dot":
-        return torch.eye(d) / d
-    return weights["V"].T @ weights["U"]
-
-
-@wrong("as_bilinear", cause="U and V are swapped: W comes out transposed", kind="shape")
-def as_bilinear_2(kind, d, weights):
-    if kind == "dot":
-        return torch.eye(d)
-    if kind == "scaled_dot":
-        return torch.eye(d) / math.sqrt(d)
-    return weights["U"].T @ weights["V"]
-
-
-@wrong("as_bilinear", cause="a matrix of ones instead of the identity", kind="value")
-def as_bilinear_3(kind, d, weights):
-    if kind == "dot":
-        return torch.ones(d, d)
-    if kind == "scaled_dot":
-        return torch.ones(d, d) / math.sqrt(d)
-    return weights["V"].T @ weights["U"]
-
-
 @wrong("as_bilinear", cause="transposes the wrong factor: V Uᵀ is (r, r)", kind="shape")
 def as_bilinear_4(kind, d, weights):
     if kind == "dot":
@@ -227,13 +138,6 @@ def as_bilinear_4(kind, d, weights):
     if kind == "scaled_dot":
         return torch.eye(d) / math.sqrt(d)
     return weights["V"] @ weights["U"].T
-
-
-@wrong("as_bilinear", cause="forgets the scale: scaled_dot gets the plain identity", kind="value")
-def as_bilinear_5(kind, d, weights):
-    if kind in ("dot", "scaled_dot"):
-        return torch.eye(d)
-    return weights["V"].T @ weights["U"]
 
 
 @wrong(
@@ -271,76 +175,6 @@ def as_bilinear_8(kind, d, weights):
 # --- score_costs -----------------------------------------------------------------------------
 
 
-@wrong("score_costs", cause="forgets the division of the scaled dot product", kind="value")
-def score_costs_1(kind, T_q, T_k, d, r):
-    pairs = T_q * T_k
-    if kind in ("dot", "scaled_dot"):
-        return 0, pairs * d
-    if kind == "bilinear":
-        return d * d, T_q * d * d + pairs * d
-    if kind == "reduced_rank":
-        return 2 * r * d, (T_q + T_k) * r * d + pairs * r
-    return 2 * r * d + r, (T_q + T_k) * r * d + pairs * r
-
-
-@wrong("score_costs", cause="forgets v among the parameters of the additive score", kind="value")
-def score_costs_2(kind, T_q, T_k, d, r):
-    pairs = T_q * T_k
-    if kind == "dot":
-        return 0, pairs * d
-    if kind == "scaled_dot":
-        return 0, pairs * (d + 1)
-    if kind == "bilinear":
-        return d * d, T_q * d * d + pairs * d
-    return 2 * r * d, (T_q + T_k) * r * d + pairs * r
-
-
-@wrong("score_costs", cause="the bilinear score projects the keys as well", kind="value")
-def score_costs_3(kind, T_q, T_k, d, r):
-    pairs = T_q * T_k
-    if kind == "dot":
-        return 0, pairs * d
-    if kind == "scaled_dot":
-        return 0, pairs * (d + 1)
-    if kind == "bilinear":
-        return d * d, (T_q + T_k) * d * d + pairs * d
-    if kind == "reduced_rank":
-        return 2 * r * d, (T_q + T_k) * r * d + pairs * r
-    return 2 * r * d + r, (T_q + T_k) * r * d + pairs * r
-
-
-@wrong(
-    "score_costs",
-    cause="compares d instead of r numbers for each pair after projecting",
-    kind="value",
-)
-def score_costs_4(kind, T_q, T_k, d, r):
-    pairs = T_q * T_k
-    if kind == "dot":
-        return 0, pairs * d
-    if kind == "scaled_dot":
-        return 0, pairs * (d + 1)
-    if kind == "bilinear":
-        return d * d, T_q * d * d + pairs * d
-    if kind == "reduced_rank":
-        return 2 * r * d, (T_q + T_k) * r * d + pairs * d
-    return 2 * r * d + r, (T_q + T_k) * r * d + pairs * d
-
-
-@wrong("score_costs", cause="projects anew for every pair", kind="value")
-def score_costs_5(kind, T_q, T_k, d, r):
-    pairs = T_q * T_k
-    if kind == "dot":
-        return 0, pairs * d
-    if kind == "scaled_dot":
-        return 0, pairs * (d + 1)
-    if kind == "bilinear":
-        return d * d, pairs * (d * d + d)
-    if kind == "reduced_rank":
-        return 2 * r * d, pairs * (2 * r * d + r)
-    return 2 * r * d + r, pairs * (2 * r * d + r)
-
-
 @wrong("score_costs", cause="takes the number of keys to be that of the queries", kind="size")
 def score_costs_6(kind, T_q, T_k, d, r):
     pairs = T_q**2
@@ -353,20 +187,6 @@ def score_costs_6(kind, T_q, T_k, d, r):
     if kind == "reduced_rank":
         return 2 * r * d, 2 * T_q * r * d + pairs * r
     return 2 * r * d + r, 2 * T_q * r * d + pairs * r
-
-
-@wrong("score_costs", cause="returns (multiplications, parameters): swapped", kind="value")
-def score_costs_7(kind, T_q, T_k, d, r):
-    pairs = T_q * T_k
-    if kind == "dot":
-        return pairs * d, 0
-    if kind == "scaled_dot":
-        return pairs * (d + 1), 0
-    if kind == "bilinear":
-        return T_q * d * d + pairs * d, d * d
-    if kind == "reduced_rank":
-        return (T_q + T_k) * r * d + pairs * r, 2 * r * d
-    return (T_q + T_k) * r * d + pairs * r, 2 * r * d + r
 
 
 def _product(rows, inner, columns):
@@ -415,37 +235,6 @@ def gaussian_scores_1(q, k, bandwidth):
     return (q @ k.mT - q2 - k2) / bandwidth**2
 
 
-@wrong("gaussian_scores", cause="divides by h instead of h²", kind="value")
-def gaussian_scores_2(q, k, bandwidth):
-    q2 = q.square().sum(dim=2, keepdim=True)
-    k2 = k.square().sum(dim=2).unsqueeze(1)
-    return (q @ k.mT - q2 / 2 - k2 / 2) / bandwidth
-
-
-@wrong(
-    "gaussian_scores",
-    cause="the halves are already taken, and it divides by 2 h² again",
-    kind="value",
-)
-def gaussian_scores_3(q, k, bandwidth):
-    q2 = q.square().sum(dim=2, keepdim=True)
-    k2 = k.square().sum(dim=2).unsqueeze(1)
-    return (q @ k.mT - q2 / 2 - k2 / 2) / (2 * bandwidth**2)
-
-
-@wrong("gaussian_scores", cause="subtracts lengths instead of squared lengths", kind="value")
-def gaussian_scores_4(q, k, bandwidth):
-    q2 = q.norm(dim=2, keepdim=True)
-    k2 = k.norm(dim=2).unsqueeze(1)
-    return (q @ k.mT - q2 / 2 - k2 / 2) / bandwidth**2
-
-
-@wrong("gaussian_scores", cause="leaves out the squared lengths of the queries", kind="value")
-def gaussian_scores_5(q, k, bandwidth):
-    k2 = k.square().sum(dim=2).unsqueeze(1)
-    return (q @ k.mT - k2 / 2) / bandwidth**2
-
-
 @wrong(
     "gaussian_scores",
     cause="subtracts all keys from all queries, in a tensor (B, T_q, T_k, d)",
@@ -489,34 +278,10 @@ def gaussian_scores_9(q, k, bandwidth):
 # --- local_window ----------------------------------------------------------------------------
 
 
-@wrong("local_window", cause="a distance of exactly D is outside", kind="value")
-def local_window_1(centres, T_k, D):
-    positions = torch.arange(T_k, device=centres.device)
-    return (positions - centres[:, None]).abs() < D
-
-
-@wrong("local_window", cause="keys down, queries across: (T_k, T_q)", kind="shape")
-def local_window_2(centres, T_k, D):
-    positions = torch.arange(T_k, device=centres.device)
-    return (positions[:, None] - centres).abs() <= D
-
-
-@wrong("local_window", cause="no absolute value: everything to the left is inside", kind="value")
-def local_window_3(centres, T_k, D):
-    positions = torch.arange(T_k, device=centres.device)
-    return (positions - centres[:, None]) <= D
-
-
 @wrong("local_window", cause="cuts the centres down to whole numbers", kind="value")
 def local_window_4(centres, T_k, D):
     positions = torch.arange(T_k, device=centres.device)
     return (positions - centres.long()[:, None]).abs() <= D
-
-
-@wrong("local_window", cause="inverted: True where a key must not be seen", kind="value")
-def local_window_5(centres, T_k, D):
-    positions = torch.arange(T_k, device=centres.device)
-    return (positions - centres[:, None]).abs() > D
 
 
 @wrong("local_window", cause="makes the positions on the CPU", kind="device")
@@ -537,42 +302,6 @@ def local_window_8(centres, T_k, D):
 
 
 # --- predictive_local_weights ----------------------------------------------------------------
-
-
-@wrong("predictive_local_weights", cause="σ is D instead of D / 2", kind="value")
-def predictive_local_weights_1(scores, centres, D):
-    distances = torch.arange(scores.shape[1], device=scores.device) - centres[:, None]
-    aligned = softmax(scores.masked_fill(distances.abs() > D, -torch.inf), dim=1)
-    return aligned * torch.exp(-(distances**2) / (2 * D**2))
-
-
-@wrong(
-    "predictive_local_weights", cause="scales the rows to 1 again after the Gaussian", kind="value"
-)
-def predictive_local_weights_2(scores, centres, D):
-    distances = torch.arange(scores.shape[1], device=scores.device) - centres[:, None]
-    aligned = softmax(scores.masked_fill(distances.abs() > D, -torch.inf), dim=1)
-    weights = aligned * torch.exp(-(distances**2) / (2 * (D / 2) ** 2))
-    return weights / weights.sum(dim=1, keepdim=True)
-
-
-@wrong(
-    "predictive_local_weights", cause="no window: all keys take part in the softmax", kind="value"
-)
-def predictive_local_weights_3(scores, centres, D):
-    distances = torch.arange(scores.shape[1], device=scores.device) - centres[:, None]
-    return softmax(scores, dim=1) * torch.exp(-(distances**2) / (2 * (D / 2) ** 2))
-
-
-@wrong(
-    "predictive_local_weights",
-    cause="cuts the window out after the softmax over all keys",
-    kind="value",
-)
-def predictive_local_weights_4(scores, centres, D):
-    distances = torch.arange(scores.shape[1], device=scores.device) - centres[:, None]
-    weights = softmax(scores, dim=1) * (distances.abs() <= D)
-    return weights * torch.exp(-(distances**2) / (2 * (D / 2) ** 2))
 
 
 @wrong(
@@ -636,64 +365,6 @@ def predictive_local_weights_10(scores, centres, D):
 # --- hard_attention --------------------------------------------------------------------------
 
 
-@wrong(
-    "hard_attention", cause="takes the largest weight and ignores the random numbers", kind="value"
-)
-def hard_attention_1(weights, values, uniform):
-    return values[weights.argmax(dim=1)]
-
-
-@wrong(
-    "hard_attention",
-    cause="no limit: a random number above the last sum gives an index that does not exist",
-    kind="extreme",
-)
-def hard_attention_2(weights, values, uniform):
-    chosen = (weights.cumsum(dim=1) <= uniform[:, None]).sum(dim=1)
-    return values[chosen]
-
-
-@wrong(
-    "hard_attention", cause="adds the weights up over the queries instead of the keys", kind="value"
-)
-def hard_attention_3(weights, values, uniform):
-    chosen = (weights.cumsum(dim=0) <= uniform[:, None]).sum(dim=1)
-    return values[chosen.clamp(max=len(values) - 1)]
-
-
-@wrong("hard_attention", cause="returns the soft average", kind="value")
-def hard_attention_4(weights, values, uniform):
-    return weights @ values
-
-
-@wrong(
-    "hard_attention", cause="draws its own random numbers instead of using uniform", kind="value"
-)
-def hard_attention_5(weights, values, uniform):
-    chosen = torch.multinomial(weights, 1).squeeze(1)
-    return values[chosen]
-
-
-@wrong(
-    "hard_attention",
-    cause="counts the keys up to the chosen one, so it takes the next",
-    kind="value",
-)
-def hard_attention_6(weights, values, uniform):
-    chosen = (weights.cumsum(dim=1) <= uniform[:, None]).sum(dim=1) + 1
-    return values[chosen.clamp(max=len(values) - 1)]
-
-
-@wrong(
-    "hard_attention",
-    cause="a sum that equals the number counts as larger: at 0 a first key of weight 0 is chosen",
-    kind="value",
-)
-def hard_attention_7(weights, values, uniform):
-    chosen = (weights.cumsum(dim=1) < uniform[:, None]).sum(dim=1)
-    return values[chosen.clamp(max=len(values) - 1)]
-
-
 @wrong("hard_attention", cause="uses the first random number for all queries", kind="value")
 def hard_attention_8(weights, values, uniform):
     chosen = (weights.cumsum(dim=1) <= uniform[0]).sum(dim=1)
@@ -724,42 +395,10 @@ def hard_attention_10(weights, values, uniform):
 # --- reinforce_gradient ----------------------------------------------------------------------
 
 
-@wrong("reinforce_gradient", cause="adds the trials up instead of averaging", kind="value")
-def reinforce_gradient_1(scores, chosen, rewards, baseline):
-    weights = softmax(scores, dim=0)
-    one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]
-    return ((rewards - baseline)[:, None] * (one_hot - weights)).sum(dim=0)
-
-
-@wrong("reinforce_gradient", cause="ignores the baseline", kind="value")
-def reinforce_gradient_2(scores, chosen, rewards, baseline):
-    weights = softmax(scores, dim=0)
-    one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]
-    return (rewards[:, None] * (one_hot - weights)).mean(dim=0)
-
-
-@wrong("reinforce_gradient", cause="the sign is wrong: softmax minus one-hot", kind="value")
-def reinforce_gradient_3(scores, chosen, rewards, baseline):
-    weights = softmax(scores, dim=0)
-    one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]
-    return ((rewards - baseline)[:, None] * (weights - one_hot)).mean(dim=0)
-
-
 @wrong("reinforce_gradient", cause="subtracts the scores instead of their softmax", kind="value")
 def reinforce_gradient_4(scores, chosen, rewards, baseline):
     one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]
     return ((rewards - baseline)[:, None] * (one_hot - scores)).mean(dim=0)
-
-
-@wrong(
-    "reinforce_gradient",
-    cause="takes the mean reward as baseline instead of the one given",
-    kind="value",
-)
-def reinforce_gradient_5(scores, chosen, rewards, baseline):
-    weights = softmax(scores, dim=0)
-    one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]
-    return ((rewards - rewards.mean())[:, None] * (one_hot - weights)).mean(dim=0)
 
 
 @wrong("reinforce_gradient", cause="averages over the keys: (N,) instead of (T_k,)", kind="shape")
@@ -774,18 +413,6 @@ def reinforce_gradient_7(scores, chosen, rewards, baseline):
     weights = softmax(scores, dim=0)
     one_hot = torch.eye(len(scores), dtype=scores.dtype)[chosen]
     return ((rewards - baseline)[:, None] * (one_hot - weights)).mean(dim=0)
-
-
-@wrong(
-    "reinforce_gradient",
-    cause="weighs each trial by its probability once more, though it was sampled with it",
-    kind="value",
-)
-def reinforce_gradient_8(scores, chosen, rewards, baseline):
-    weights = softmax(scores, dim=0)
-    one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]
-    factor = (rewards - baseline) * weights[chosen]
-    return (factor[:, None] * (one_hot - weights)).mean(dim=0)
 
 
 @right("reinforce_gradient", how="adds the advantages up by position with index_add")

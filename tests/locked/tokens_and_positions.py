@@ -13,50 +13,6 @@ from attention.tokens_and_positions import WORD, PairIndex, split_words
 from tests.locked import right, wrong
 
 
-@wrong("count_pairs", cause="adds 1 for each pair instead of the word's count", kind="value")
-def count_pairs_1(words, counts):
-    totals = Counter()
-    for word in words:
-        totals.update(pairwise(word))
-    return sorted(totals.items(), key=lambda item: (-item[1], item[0]))
-
-
-@wrong("count_pairs", cause="leaves ties in the order in which the pairs were met", kind="value")
-def count_pairs_2(words, counts):
-    totals = Counter()
-    for word, count in zip(words, counts, strict=True):
-        for pair in pairwise(word):
-            totals[pair] += count
-    return totals.most_common()
-
-
-@wrong("count_pairs", cause="puts the larger pair first on a tie", kind="value")
-def count_pairs_3(words, counts):
-    totals = {}
-    for word, count in zip(words, counts, strict=True):
-        for pair in zip(word, word[1:], strict=False):
-            totals[pair] = totals.get(pair, 0) + count
-    return sorted(totals.items(), key=lambda item: (item[1], item[0]), reverse=True)
-
-
-@wrong("count_pairs", cause="counts a pair only once per word", kind="value")
-def count_pairs_4(words, counts):
-    totals = Counter()
-    for word, count in zip(words, counts, strict=True):
-        for pair in set(pairwise(word)):
-            totals[pair] += count
-    return sorted(totals.items(), key=lambda item: (-item[1], item[0]))
-
-
-@wrong("count_pairs", cause="returns a dict, not a list of items", kind="type")
-def count_pairs_5(words, counts):
-    totals = Counter()
-    for word, count in zip(words, counts, strict=True):
-        for pair in pairwise(word):
-            totals[pair] += count
-    return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
-
-
 @wrong("count_pairs", cause="compares pairs as text, so that 10 comes before 9", kind="value")
 def count_pairs_6(words, counts):
     totals = Counter()
@@ -64,15 +20,6 @@ def count_pairs_6(words, counts):
         for pair in pairwise(word):
             totals[pair] += count
     return sorted(totals.items(), key=lambda item: (-item[1], str(item[0])))
-
-
-@wrong("count_pairs", cause="sorts from rare to frequent", kind="value")
-def count_pairs_7(words, counts):
-    totals = Counter()
-    for word, count in zip(words, counts, strict=True):
-        for pair in pairwise(word):
-            totals[pair] += count
-    return sorted(totals.items(), key=lambda item: (item[1], item[0]))
 
 
 @wrong(
@@ -98,65 +45,6 @@ def count_pairs_9(words, counts):
     return result
 
 
-@wrong("merge_pair", cause="uses a token twice: [7, 7, 7] gives two merged tokens", kind="value")
-def merge_pair_1(ids, pair, new_id):
-    merged, skip = [], False
-    for i in range(len(ids)):
-        if i + 1 < len(ids) and (ids[i], ids[i + 1]) == tuple(pair):
-            merged.append(new_id)
-            skip = True
-        elif skip:
-            skip = False
-        else:
-            merged.append(ids[i])
-    return merged
-
-
-@wrong("merge_pair", cause="writes into the list that it was given", kind="state")
-def merge_pair_2(ids, pair, new_id):
-    i = 0
-    while i < len(ids) - 1:
-        if (ids[i], ids[i + 1]) == tuple(pair):
-            ids[i : i + 2] = [new_id]
-        i += 1
-    return ids
-
-
-@wrong("merge_pair", cause="loses the last token if it was not merged", kind="value")
-def merge_pair_3(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids) - 1:
-        if (ids[i], ids[i + 1]) == tuple(pair):
-            merged.append(new_id)
-            i += 2
-        else:
-            merged.append(ids[i])
-            i += 1
-    return merged
-
-
-@wrong("merge_pair", cause="fails if the last token is the left one of the pair", kind="crash")
-def merge_pair_4(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        if ids[i] == pair[0] and ids[i + 1] == pair[1]:
-            merged.append(new_id)
-            i += 2
-        else:
-            merged.append(ids[i])
-            i += 1
-    return merged
-
-
-@wrong("merge_pair", cause="replaces the first place only", kind="value")
-def merge_pair_5(ids, pair, new_id):
-    pairs = list(pairwise(ids))
-    if tuple(pair) not in pairs:
-        return list(ids)
-    i = pairs.index(tuple(pair))
-    return ids[:i] + [new_id] + ids[i + 2 :]
-
-
 @wrong(
     "merge_pair",
     cause="replaces in a text of numbers, so that (7, 8) is also found within 17 8",
@@ -166,19 +54,6 @@ def merge_pair_6(ids, pair, new_id):
     text = " ".join(map(str, ids))
     text = text.replace(f"{pair[0]} {pair[1]}", str(new_id))
     return [int(number) for number in text.split()]
-
-
-@wrong("merge_pair", cause="works from right to left: [7, 7, 7] becomes [7, new]", kind="value")
-def merge_pair_7(ids, pair, new_id):
-    merged, i = [], len(ids) - 1
-    while i >= 0:
-        if i > 0 and (ids[i - 1], ids[i]) == tuple(pair):
-            merged.insert(0, new_id)
-            i -= 2
-        else:
-            merged.insert(0, ids[i])
-            i -= 1
-    return merged
 
 
 @right("merge_pair", how="a for loop that looks back at what it has written")
@@ -207,18 +82,6 @@ def _merge(word, pair, new_id):
     return merged
 
 
-@wrong("train_bpe", cause="the first new id is 257 instead of 256", kind="value")
-def train_bpe_1(words, counts, n_merges):
-    index, merges = PairIndex(words, counts), []
-    while len(merges) < n_merges and (pair := index.most_frequent()):
-        merges.append(pair)
-        for place in index.where(pair):
-            index.remove(place)
-            index.words[place] = _merge(index.words[place], pair, 256 + len(merges))
-            index.add(place)
-    return merges
-
-
 @wrong("train_bpe", cause="fails when no pair is left before n_merges are learned", kind="crash")
 def train_bpe_2(words, counts, n_merges):
     index, merges = PairIndex(words, counts), []
@@ -232,44 +95,6 @@ def train_bpe_2(words, counts, n_merges):
     return merges
 
 
-@wrong(
-    "train_bpe",
-    cause="does not take a word's old pairs out of the index, so totals only grow",
-    kind="value",
-)
-def train_bpe_3(words, counts, n_merges):
-    index, merges = PairIndex(words, counts), []
-    while len(merges) < n_merges and (pair := index.most_frequent()):
-        for place in index.where(pair):
-            index.words[place] = _merge(index.words[place], pair, 256 + len(merges))
-            index.add(place)
-        merges.append(pair)
-    return merges
-
-
-@wrong("train_bpe", cause="takes the old pairs out after the word has changed", kind="value")
-def train_bpe_4(words, counts, n_merges):
-    index, merges = PairIndex(words, counts), []
-    while len(merges) < n_merges and (pair := index.most_frequent()):
-        for place in index.where(pair):
-            index.words[place] = _merge(index.words[place], pair, 256 + len(merges))
-            index.remove(place)
-            index.add(place)
-        merges.append(pair)
-    return merges
-
-
-@wrong("train_bpe", cause="never puts the new pairs into the index", kind="value")
-def train_bpe_5(words, counts, n_merges):
-    index, merges = PairIndex(words, counts), []
-    while len(merges) < n_merges and (pair := index.most_frequent()):
-        for place in index.where(pair):
-            index.remove(place)
-            index.words[place] = _merge(index.words[place], pair, 256 + len(merges))
-        merges.append(pair)
-    return merges
-
-
 @wrong("train_bpe", cause="learns one merge too many", kind="value")
 def train_bpe_6(words, counts, n_merges):
     index, merges = PairIndex(words, counts), []
@@ -279,49 +104,6 @@ def train_bpe_6(words, counts, n_merges):
             index.words[place] = _merge(index.words[place], pair, 256 + len(merges))
             index.add(place)
         merges.append(pair)
-    return merges
-
-
-@wrong(
-    "train_bpe", cause="takes the best pairs of the first count and never counts anew", kind="value"
-)
-def train_bpe_7(words, counts, n_merges):
-    totals = Counter()
-    for word, count in zip(words, counts, strict=True):
-        for pair in pairwise(word):
-            totals[pair] += count
-    return sorted(totals, key=lambda pair: (-totals[pair], pair))[:n_merges]
-
-
-@wrong("train_bpe", cause="merges a pair only once in each word", kind="value")
-def train_bpe_8(words, counts, n_merges):
-    index, merges = PairIndex(words, counts), []
-    while len(merges) < n_merges and (pair := index.most_frequent()):
-        for place in index.where(pair):
-            word = index.words[place]
-            pairs = list(pairwise(word))
-            if pair in pairs:
-                index.remove(place)
-                i = pairs.index(pair)
-                word[i : i + 2] = [256 + len(merges)]
-                index.add(place)
-        merges.append(pair)
-    return merges
-
-
-@wrong("train_bpe", cause="takes the largest pair on a tie", kind="value")
-def train_bpe_9(words, counts, n_merges):
-    words, merges = [list(word) for word in words], []
-    while len(merges) < n_merges:
-        totals = Counter()
-        for word, count in zip(words, counts, strict=True):
-            for pair in pairwise(word):
-                totals[pair] += count
-        if not totals:
-            break
-        best = max(totals, key=lambda pair: (totals[pair], pair))
-        words = [_merge(word, best, 256 + len(merges)) for word in words]
-        merges.append(best)
     return merges
 
 
@@ -339,18 +121,6 @@ def train_bpe_10(words, counts, n_merges):
         for place, word in enumerate(words):
             words[place] = _merge(word, best, 256 + r)
         merges.append(best)
-    return merges
-
-
-@wrong("train_bpe", cause="ignores the counts of the words", kind="value")
-def train_bpe_11(words, counts, n_merges):
-    index, merges = PairIndex(words, [1] * len(words)), []
-    while len(merges) < n_merges and (pair := index.most_frequent()):
-        for place in index.where(pair):
-            index.remove(place)
-            index.words[place] = _merge(index.words[place], pair, 256 + len(merges))
-            index.add(place)
-        merges.append(pair)
     return merges
 
 
@@ -385,89 +155,6 @@ def train_bpe_13(words, counts, n_merges):
     return merges
 
 
-@wrong(
-    "bpe_encode", cause="merges the leftmost known pair, not the one learned first", kind="value"
-)
-def bpe_encode_1(text, merges):
-    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
-    ids = []
-    for piece in split_words(text):
-        word = list(piece.encode("utf-8"))
-        i = 0
-        while i < len(word) - 1:
-            if (word[i], word[i + 1]) in ranks:
-                word[i : i + 2] = [256 + ranks[word[i], word[i + 1]]]
-                i = 0
-            else:
-                i += 1
-        ids += word
-    return ids
-
-
-@wrong(
-    "bpe_encode", cause="does not cut into words, so merges cross from word to word", kind="value"
-)
-def bpe_encode_2(text, merges):
-    ids = list(text.encode("utf-8"))
-    for rank, pair in enumerate(merges):
-        ids = _merge(ids, pair, 256 + rank)
-    return ids
-
-
-@wrong("bpe_encode", cause="starts from code points instead of the bytes of UTF-8", kind="value")
-def bpe_encode_3(text, merges):
-    ids = []
-    for piece in split_words(text):
-        word = [ord(letter) for letter in piece]
-        for rank, pair in enumerate(merges):
-            word = _merge(word, pair, 256 + rank)
-        ids += word
-    return ids
-
-
-@wrong("bpe_encode", cause="writes the rank itself instead of 256 + rank", kind="value")
-def bpe_encode_4(text, merges):
-    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
-    ids = []
-    for piece in split_words(text):
-        word = list(piece.encode("utf-8"))
-        for _ in range(len(word)):
-            found = [(ranks[p], i) for i, p in enumerate(pairwise(word)) if p in ranks]
-            if not found:
-                break
-            rank, i = min(found)
-            word[i : i + 2] = [rank]
-        ids.extend(word)
-    return ids
-
-
-@wrong("bpe_encode", cause="merges the pair that was learned last first", kind="value")
-def bpe_encode_5(text, merges):
-    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
-    ids = []
-    for piece in split_words(text):
-        word = list(piece.encode("utf-8"))
-        while found := [(ranks[p], i) for i, p in enumerate(pairwise(word)) if p in ranks]:
-            rank, i = max(found)
-            word[i : i + 2] = [256 + rank]
-        ids += word
-    return ids
-
-
-@wrong("bpe_encode", cause="replays each merge only at its first place in a word", kind="value")
-def bpe_encode_6(text, merges):
-    ids = []
-    for piece in split_words(text):
-        word = list(piece.encode("utf-8"))
-        for rank, pair in enumerate(merges):
-            pairs = list(pairwise(word))
-            if tuple(pair) in pairs:
-                i = pairs.index(tuple(pair))
-                word[i : i + 2] = [256 + rank]
-        ids += word
-    return ids
-
-
 @wrong("bpe_encode", cause="cuts at white space and so loses the spaces", kind="value")
 def bpe_encode_7(text, merges):
     ids = []
@@ -476,17 +163,6 @@ def bpe_encode_7(text, merges):
         for rank, pair in enumerate(merges):
             word = _merge(word, pair, 256 + rank)
         ids += word
-    return ids
-
-
-@wrong("bpe_encode", cause="returns one list per word instead of one list of ids", kind="shape")
-def bpe_encode_8(text, merges):
-    ids = []
-    for piece in split_words(text):
-        word = list(piece.encode("utf-8"))
-        for rank, pair in enumerate(merges):
-            word = _merge(word, pair, 256 + rank)
-        ids.append(word)
     return ids
 
 
@@ -534,64 +210,12 @@ def bpe_encode_11(text, merges):
     return [token for piece in WORD.findall(text) for token in tokens(piece)]
 
 
-@wrong(
-    "bpe_decode",
-    cause="reads each token by itself, which breaks characters of several bytes",
-    kind="value",
-)
-def bpe_decode_1(ids, merges):
-    tokens = [bytes([byte]) for byte in range(256)]
-    for left, right_ in merges:
-        tokens.append(tokens[left] + tokens[right_])
-    return "".join(tokens[i].decode("utf-8", errors="replace") for i in ids)
-
-
-@wrong("bpe_decode", cause="drops bytes that are no text instead of writing U+FFFD", kind="value")
-def bpe_decode_2(ids, merges):
-    tokens = [bytes([byte]) for byte in range(256)]
-    for left, right_ in merges:
-        tokens.append(tokens[left] + tokens[right_])
-    return b"".join(tokens[i] for i in ids).decode("utf-8", errors="ignore")
-
-
-@wrong("bpe_decode", cause="raises an error for bytes that are no text", kind="crash")
-def bpe_decode_3(ids, merges):
-    tokens = {byte: bytes([byte]) for byte in range(256)}
-    for r, (left, right_) in enumerate(merges):
-        tokens[256 + r] = tokens[left] + tokens[right_]
-    return b"".join(tokens[i] for i in ids).decode("utf-8")
-
-
 @wrong("bpe_decode", cause="fails for merges of merges: their parts are no bytes", kind="crash")
 def bpe_decode_4(ids, merges):
     data = b""
     for i in ids:
         data += bytes([i]) if i < 256 else bytes(merges[i - 256])
     return data.decode("utf-8", errors="replace")
-
-
-@wrong("bpe_decode", cause="joins the right part before the left one", kind="value")
-def bpe_decode_5(ids, merges):
-    tokens = [bytes([byte]) for byte in range(256)]
-    for left, right_ in merges:
-        tokens.append(tokens[right_] + tokens[left])
-    return b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
-
-
-@wrong("bpe_decode", cause="takes each byte for a character, as in Latin-1", kind="value")
-def bpe_decode_6(ids, merges):
-    tokens = [chr(byte) for byte in range(256)]
-    for left, right_ in merges:
-        tokens.append(tokens[left] + tokens[right_])
-    return "".join(tokens[i] for i in ids)
-
-
-@wrong("bpe_decode", cause="returns bytes, not a str", kind="type")
-def bpe_decode_7(ids, merges):
-    tokens = [bytes([byte]) for byte in range(256)]
-    for left, right_ in merges:
-        tokens.append(tokens[left] + tokens[right_])
-    return b"".join([tokens[i] for i in ids])
 
 
 @right("bpe_decode", how="takes tokens apart with a stack into a bytearray")
@@ -605,31 +229,6 @@ def bpe_decode_8(ids, merges):
             left, right_ = merges[token - 256]
             stack += [right_, left]
     return str(data, "utf-8", "replace")
-
-
-@wrong("embed", cause="does not scale the rows", kind="value")
-def embed_1(ids, table):
-    return F.embedding(ids, table)
-
-
-@wrong("embed", cause="multiplies by d_model instead of its root", kind="value")
-def embed_2(ids, table):
-    return table[ids] * table.shape[1]
-
-
-@wrong("embed", cause="takes the root of the vocabulary's size", kind="value")
-def embed_3(ids, table):
-    return table[ids] * math.sqrt(len(table))
-
-
-@wrong("embed", cause="divides by the root instead of multiplying", kind="value")
-def embed_4(ids, table):
-    return table[ids] / math.sqrt(table.shape[-1])
-
-
-@wrong("embed", cause="from_pretrained freezes the table, so it gets no gradient", kind="gradient")
-def embed_5(ids, table):
-    return nn.Embedding.from_pretrained(table)(ids) * math.sqrt(table.shape[1])
 
 
 @wrong("embed", cause="scales the given table itself, which grows with every call", kind="state")
@@ -650,35 +249,6 @@ def embed_8(ids, table):
     return table.shape[1] ** 0.5 * (hot @ table)
 
 
-@wrong("sinusoidal_positions", cause="puts all sines before all cosines", kind="value")
-def sinusoidal_positions_1(positions, d_model):
-    if d_model % 2:
-        raise ValueError("d_model is odd")
-    exponents = torch.arange(0, d_model, 2, dtype=positions.dtype, device=positions.device)
-    angles = positions[:, None] / 10000 ** (exponents / d_model)
-    return torch.cat([angles.sin(), angles.cos()], dim=1)
-
-
-@wrong("sinusoidal_positions", cause="swaps sine and cosine", kind="value")
-def sinusoidal_positions_2(positions, d_model):
-    if d_model % 2:
-        raise ValueError("d_model is odd")
-    exponents = torch.arange(0, d_model, 2, dtype=positions.dtype, device=positions.device)
-    angles = positions[:, None] / 10000 ** (exponents / d_model)
-    return torch.stack([angles.cos(), angles.sin()], dim=-1).flatten(1)
-
-
-@wrong(
-    "sinusoidal_positions", cause="the exponent is i / d_model, half of 2i / d_model", kind="value"
-)
-def sinusoidal_positions_3(positions, d_model):
-    if d_model % 2:
-        raise ValueError("d_model is odd")
-    i = torch.arange(d_model // 2, dtype=positions.dtype, device=positions.device)
-    angles = positions[:, None] / 10000 ** (i / d_model)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-
 @wrong(
     "sinusoidal_positions",
     cause="the exponents are made on the CPU, wherever the positions are",
@@ -688,57 +258,6 @@ def sinusoidal_positions_4(positions, d_model):
     if d_model % 2:
         raise ValueError("d_model is odd")
     exponents = torch.arange(0, d_model, 2, dtype=positions.dtype)
-    angles = positions[:, None] / 10000 ** (exponents / d_model)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-
-@wrong(
-    "sinusoidal_positions",
-    cause="converts to float32, so positions in float64 are lost",
-    kind="dtype",
-)
-def sinusoidal_positions_5(positions, d_model):
-    if d_model % 2:
-        raise ValueError("d_model is odd")
-    positions = positions.float()
-    exponents = torch.arange(0, d_model, 2, device=positions.device).float()
-    angles = positions[:, None] / 10000 ** (exponents / d_model)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-
-@wrong(
-    "sinusoidal_positions",
-    cause="gives each column its own exponent, so a cosine turns slower than its sine",
-    kind="value",
-)
-def sinusoidal_positions_6(positions, d_model):
-    if d_model % 2:
-        raise ValueError("d_model is odd")
-    columns = torch.arange(d_model, dtype=positions.dtype, device=positions.device)
-    angles = positions[:, None] / 10000 ** (columns / d_model)
-    result = torch.empty_like(angles)
-    result[:, 0::2] = angles[:, 0::2].sin()
-    result[:, 1::2] = angles[:, 1::2].cos()
-    return result
-
-
-@wrong(
-    "sinusoidal_positions",
-    cause="counts 0, 1, ... itself and ignores the given positions",
-    kind="value",
-)
-def sinusoidal_positions_7(positions, d_model):
-    if d_model % 2:
-        raise ValueError("d_model is odd")
-    t = torch.arange(len(positions), dtype=positions.dtype, device=positions.device)
-    exponents = torch.arange(0, d_model, 2, dtype=positions.dtype, device=positions.device)
-    angles = t[:, None] / 10000 ** (exponents / d_model)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-
-@wrong("sinusoidal_positions", cause="does not refuse an odd d_model", kind="error")
-def sinusoidal_positions_8(positions, d_model):
-    exponents = torch.arange(0, d_model, 2, dtype=positions.dtype, device=positions.device)
     angles = positions[:, None] / 10000 ** (exponents / d_model)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
@@ -768,19 +287,6 @@ class _TooLong(ValueError):
     """A sequence for which there are no positions."""
 
 
-@wrong("LearnedPositions", cause="the table is a plain tensor, no parameter", kind="type")
-class LearnedPositions_1(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = 0.02 * torch.randn(max_length, d_model)
-
-    def forward(self, x):
-        T, max_length = x.shape[1], len(self.table)
-        if max_length < T:
-            raise ValueError(f"T={T} is longer than max_length={max_length}")
-        return x + self.table[:T]
-
-
 @wrong("LearnedPositions", cause="takes the batch axis for time", kind="value")
 class LearnedPositions_2(nn.Module):
     def __init__(self, max_length, d_model):
@@ -794,36 +300,6 @@ class LearnedPositions_2(nn.Module):
         return x + self.table[:T].unsqueeze(1)
 
 
-@wrong(
-    "LearnedPositions",
-    cause="adds the whole table, which fits only if T is max_length",
-    kind="size",
-)
-class LearnedPositions_3(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        if x.shape[1] > len(self.table):
-            raise ValueError(f"T={x.shape[1]} is longer than max_length={len(self.table)}")
-        return x + self.table
-
-
-@wrong(
-    "LearnedPositions",
-    cause="does not raise a ValueError for a sequence that is too long",
-    kind="error",
-)
-class LearnedPositions_4(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        return x + self.table[: x.shape[1]]
-
-
 @wrong("LearnedPositions", cause="refuses T = max_length, which fits", kind="size")
 class LearnedPositions_5(nn.Module):
     def __init__(self, max_length, d_model):
@@ -833,31 +309,6 @@ class LearnedPositions_5(nn.Module):
     def forward(self, x):
         T, max_length = x.shape[1], self.table.shape[0]
         if max_length <= T:
-            raise ValueError(f"T={T} is longer than max_length={max_length}")
-        return x + self.table[:T]
-
-
-@wrong("LearnedPositions", cause="the error message holds neither of the two numbers", kind="error")
-class LearnedPositions_6(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        if x.shape[1] > self.table.shape[0]:
-            raise ValueError("the sequence is too long")
-        return x + self.table[: x.shape[1]]
-
-
-@wrong("LearnedPositions", cause="the table starts with zeros, not at random", kind="value")
-class LearnedPositions_7(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(torch.zeros(max_length, d_model))
-
-    def forward(self, x):
-        T, max_length = x.shape[1], len(self.table)
-        if max_length < T:
             raise ValueError(f"T={T} is longer than max_length={max_length}")
         return x + self.table[:T]
 
@@ -879,35 +330,6 @@ class LearnedPositions_8(nn.Module):
         return x + self.table.data[:T]
 
 
-@wrong("LearnedPositions", cause="adds in place and so changes x", kind="state")
-class LearnedPositions_9(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        T, max_length = x.shape[1], len(self.table)
-        if max_length < T:
-            raise ValueError(f"T={T} is longer than max_length={max_length}")
-        x += self.table[:T]
-        return x
-
-
-@wrong(
-    "LearnedPositions", cause="adds the last T rows of the table instead of the first", kind="value"
-)
-class LearnedPositions_10(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        T, max_length = x.shape[1], len(self.table)
-        if max_length < T:
-            raise ValueError(f"T={T} is longer than max_length={max_length}")
-        return x + self.table[-T:]
-
-
 @right("LearnedPositions", how="nn.init, a subclass of ValueError, rows looked up by index")
 class LearnedPositions_11(nn.Module):
     def __init__(self, max_length, d_model):
@@ -922,65 +344,6 @@ class LearnedPositions_11(nn.Module):
             raise _TooLong(f"there are {self.max_length} positions, the sequence has {T}")
         index = torch.arange(T, device=x.device)
         return F.embedding(index, self.table)[None] + x
-
-
-@wrong("rotary", cause="pairs feature i with i + d_head / 2 instead of neighbours", kind="value")
-def rotary_1(x, positions):
-    half = x.shape[-1] // 2
-    exponents = torch.arange(half, dtype=x.dtype, device=x.device) / half
-    angles = positions[:, None] / 10000**exponents
-    first, second = x[..., :half], x[..., half:]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
-
-
-@wrong("rotary", cause="turns in the opposite direction", kind="value")
-def rotary_2(x, positions):
-    exponents = torch.arange(0, x.shape[-1], 2, dtype=x.dtype, device=x.device) / x.shape[-1]
-    angles = positions[:, None] / 10000**exponents
-    first, second = x[..., 0::2], x[..., 1::2]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.stack([first * cos + second * sin, second * cos - first * sin], -1).flatten(-2)
-
-
-@wrong("rotary", cause="the exponent is i / d_head, half of 2i / d_head", kind="value")
-def rotary_3(x, positions):
-    exponents = torch.arange(x.shape[-1] // 2, dtype=x.dtype, device=x.device) / x.shape[-1]
-    angles = positions[:, None] / 10000**exponents
-    first, second = x[..., 0::2], x[..., 1::2]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).flatten(-2)
-
-
-@wrong("rotary", cause="adds in both lines, so the lengths of the vectors change", kind="value")
-def rotary_4(x, positions):
-    exponents = torch.arange(0, x.shape[-1], 2, dtype=x.dtype, device=x.device) / x.shape[-1]
-    angles = positions[:, None] / 10000**exponents
-    first, second = x[..., 0::2], x[..., 1::2]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.stack([first * cos + second * sin, first * sin + second * cos], -1).flatten(-2)
-
-
-@wrong(
-    "rotary",
-    cause="puts the new first features before the second ones, not interleaved",
-    kind="value",
-)
-def rotary_5(x, positions):
-    exponents = torch.arange(0, x.shape[-1], 2, dtype=x.dtype, device=x.device) / x.shape[-1]
-    angles = positions[:, None] / 10000**exponents
-    first, second = x[..., 0::2], x[..., 1::2]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
-
-
-@wrong("rotary", cause="the exponents are made on the CPU, wherever x is", kind="device")
-def rotary_6(x, positions):
-    exponents = torch.arange(0, x.shape[-1], 2, dtype=x.dtype) / x.shape[-1]
-    angles = positions[:, None] / 10000**exponents
-    first, second = x[..., 0::2], x[..., 1::2]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).flatten(-2)
 
 
 @wrong(
@@ -1018,17 +381,6 @@ def rotary_9(x, positions):
     return turned.flatten(start_dim=1)
 
 
-@wrong("rotary", cause="counts the positions itself and ignores the given ones", kind="value")
-def rotary_10(x, positions):
-    T, d_head = x.shape[-2:]
-    t = torch.arange(T, dtype=x.dtype, device=x.device)
-    exponents = torch.arange(0, d_head, 2, dtype=x.dtype, device=x.device) / d_head
-    angles = t[:, None] / 10000**exponents
-    first, second = x[..., 0::2], x[..., 1::2]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).flatten(-2)
-
-
 @wrong(
     "rotary",
     cause="views x itself as complex numbers, which bfloat16 cannot be, so x in bfloat16 fails",
@@ -1041,20 +393,6 @@ def rotary_11(x, positions):
     numbers = torch.view_as_complex(x.unflatten(-1, (d_head // 2, 2)).contiguous())
     turned = numbers * torch.polar(torch.ones_like(angles), angles)
     return torch.view_as_real(turned).flatten(-2)
-
-
-@wrong(
-    "rotary",
-    cause="the exponents have x's dtype, not that of the positions, and the result is not brought "
-    "back to x's, so x in bfloat16 gives coarse angles and a float32 result",
-    kind="dtype",
-)
-def rotary_12(x, positions):
-    d_head = x.shape[-1]
-    exponents = torch.arange(0, d_head, 2, dtype=x.dtype, device=x.device) / d_head
-    angles = (positions[:, None] / 10000**exponents).repeat_interleave(2, dim=-1)
-    swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).reshape(x.shape)
-    return x * torch.cos(angles) + swapped * torch.sin(angles)
 
 
 @right("rotary", how="a product of complex numbers of the wider dtype, brought back to x's")

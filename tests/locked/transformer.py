@@ -18,50 +18,10 @@ from tests.locked import right, wrong
 TIED = ("none", "target", "all")
 
 
-@wrong(
-    "masks_from_tokens",
-    cause="True stands for padding: the masks are the wrong way round",
-    kind="value",
-)
-def masks_from_tokens_1(source, target):
-    T = target.shape[1]
-    future = ~causal_mask(T, target.device)
-    return (source == PAD).unsqueeze(1), (target == PAD).unsqueeze(1) | future
-
-
-@wrong("masks_from_tokens", cause="the target may look into the future", kind="value")
-def masks_from_tokens_2(source, target):
-    target_mask = (target != PAD).unsqueeze(1).expand(-1, target.shape[1], -1)
-    return (source != PAD).unsqueeze(1), target_mask
-
-
-@wrong("masks_from_tokens", cause="the source mask has no axis for the queries", kind="shape")
-def masks_from_tokens_3(source, target):
-    target_mask = (target != PAD)[:, None] & causal_mask(target.shape[1], target.device)
-    return source != PAD, target_mask
-
-
-@wrong(
-    "masks_from_tokens",
-    cause="hides the rows of padding in the target, not its columns",
-    kind="value",
-)
-def masks_from_tokens_4(source, target):
-    target_mask = (target != PAD).unsqueeze(2) & causal_mask(target.shape[1], target.device)
-    return (source != PAD).unsqueeze(1), target_mask
-
-
 @wrong("masks_from_tokens", cause="the masks are integers, not bool", kind="dtype")
 def masks_from_tokens_5(source, target):
     target_mask = (target != PAD).unsqueeze(1) & causal_mask(target.shape[1], target.device)
     return (source != PAD).unsqueeze(1).long(), target_mask.long()
-
-
-@wrong("masks_from_tokens", cause="a target position may not look at itself", kind="value")
-def masks_from_tokens_6(source, target):
-    T = target.shape[1]
-    past = torch.ones(T, T, dtype=torch.bool, device=target.device).tril(diagonal=-1)
-    return (source != PAD).unsqueeze(1), (target != PAD).unsqueeze(1) & past
 
 
 @wrong(
@@ -136,20 +96,6 @@ class _Parts(nn.Module):
         return self.decode(shift_right(target), memory, target_mask, source_mask)
 
 
-@wrong(
-    "Translator",
-    cause="copies the numbers of the table instead of sharing one parameter",
-    kind="value",
-)
-class Translator_1(_Parts):
-    def tie(self, tied):
-        with torch.no_grad():
-            if tied in ("target", "all"):
-                self.generator.weight.copy_(self.target_embedding.weight)
-            if tied == "all":
-                self.source_embedding.weight.copy_(self.target_embedding.weight)
-
-
 @wrong("Translator", cause='with tied="all" the generator keeps a table of its own', kind="value")
 class Translator_2(_Parts):
     def tie(self, tied):
@@ -157,50 +103,6 @@ class Translator_2(_Parts):
             self.generator.weight = self.target_embedding.weight
         elif tied == "all":
             self.source_embedding.weight = self.target_embedding.weight
-
-
-@wrong("Translator", cause="does not multiply the rows by the root of d_model", kind="value")
-class Translator_3(_Parts):
-    def embed(self, tokens, embedding):
-        x = embedding(tokens)
-        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
-        return self.dropout(x + sinusoidal_positions(positions, x.shape[2]))
-
-
-@wrong("Translator", cause="adds the positions after the dropout", kind="value")
-class Translator_4(_Parts):
-    def embed(self, tokens, embedding):
-        x = embedding(tokens)
-        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
-        x = self.dropout(x * math.sqrt(x.shape[2]))
-        return x + sinusoidal_positions(positions, x.shape[2])
-
-
-@wrong("Translator", cause="the decoder reads the target without the shift", kind="value")
-class Translator_5(_Parts):
-    def forward(self, source, target, source_mask, target_mask):
-        memory = self.encode(source, source_mask)
-        return self.decode(target, memory, target_mask, source_mask)
-
-
-@wrong("Translator", cause="decode hands the two masks over in the wrong order", kind="crash")
-class Translator_6(_Parts):
-    def decode(self, read, memory, target_mask, source_mask):
-        y = self.embed(read, self.target_embedding)
-        return self.generator(self.decoder(y, memory, source_mask, target_mask))
-
-
-@wrong("Translator", cause="decode returns vectors: the generator is not used", kind="shape")
-class Translator_7(_Parts):
-    def decode(self, read, memory, target_mask, source_mask):
-        y = self.embed(read, self.target_embedding)
-        return self.decoder(y, memory, target_mask, source_mask)
-
-
-@wrong("Translator", cause="looks source tokens up in the table of the target", kind="value")
-class Translator_8(_Parts):
-    def encode(self, source, source_mask):
-        return self.encoder(self.embed(source, self.target_embedding), source_mask)
 
 
 @wrong(
@@ -211,63 +113,6 @@ class Translator_9(_Parts):
         x = embedding(tokens)
         positions = torch.arange(x.shape[1], dtype=x.dtype)
         return self.dropout(x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2]))
-
-
-@wrong(
-    "Translator",
-    cause="the positions are float32 whatever the model's dtype, so a model in bfloat16 fails",
-    kind="dtype",
-)
-class Translator_10(_Parts):
-    def embed(self, tokens, embedding):
-        x = embedding(tokens)
-        positions = torch.arange(float(x.shape[1]), device=x.device)
-        return self.dropout(x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2]))
-
-
-@wrong("Translator", cause="the positions are counted from 1", kind="value")
-class Translator_11(_Parts):
-    def embed(self, tokens, embedding):
-        x = embedding(tokens)
-        positions = torch.arange(1, x.shape[1] + 1, dtype=x.dtype, device=x.device)
-        return self.dropout(x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2]))
-
-
-@wrong("Translator", cause="multiplies the positions by the root of d_model as well", kind="value")
-class Translator_12(_Parts):
-    def embed(self, tokens, embedding):
-        x = embedding(tokens)
-        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
-        x = (x + sinusoidal_positions(positions, x.shape[2])) * math.sqrt(x.shape[2])
-        return self.dropout(x)
-
-
-@wrong("Translator", cause="returns probabilities instead of scores", kind="value")
-class Translator_13(_Parts):
-    def decode(self, read, memory, target_mask, source_mask):
-        return super().decode(read, memory, target_mask, source_mask).softmax(dim=-1)
-
-
-@wrong("Translator", cause="the encoder gets no mask, so it looks at the padding", kind="value")
-class Translator_14(_Parts):
-    def encode(self, source, source_mask):
-        return self.encoder(self.embed(source, self.source_embedding))
-
-
-@wrong("Translator", cause="the scaled embeddings and positions get no dropout", kind="value")
-class Translator_15(_Parts):
-    def embed(self, tokens, embedding):
-        x = embedding(tokens)
-        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
-        return x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2])
-
-
-@wrong(
-    "Translator", cause="decode shifts what it reads, although forward has shifted it", kind="value"
-)
-class Translator_16(_Parts):
-    def decode(self, read, memory, target_mask, source_mask):
-        return super().decode(shift_right(read), memory, target_mask, source_mask)
 
 
 @right("Translator", how="ties towards the generator's weight; positions converted afterwards")
@@ -286,78 +131,6 @@ class Translator_17(_Parts):
         return self.dropout(d_model**0.5 * rows + sinusoidal_positions(places, d_model))
 
 
-@wrong("Encoder", cause="all layers are one object with one set of weights", kind="value")
-class Encoder_1(nn.Module):
-    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
-        super().__init__()
-        layer = EncoderLayer(d_model, n_heads, d_ff, dropout, pre_norm, fused)
-        self.layers = nn.ModuleList([layer] * n_layers)
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
-
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = layer(x, mask)
-        return self.norm(x)
-
-
-@wrong("Encoder", cause="a plain list hides the layers' parameters from PyTorch", kind="type")
-class Encoder_2(nn.Module):
-    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
-        super().__init__()
-        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
-        self.layers = [EncoderLayer(*sizes) for _ in range(n_layers)]
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
-
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = layer(x, mask)
-        return self.norm(x)
-
-
-class _Encoders(nn.Module):
-    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
-        super().__init__()
-        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
-        self.layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(n_layers))
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
-
-
-@wrong("Encoder", cause="the final norm is made but not used", kind="value")
-class Encoder_3(_Encoders):
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x
-
-
-@wrong("Encoder", cause="has a final norm with post-norm layers, too", kind="value")
-class Encoder_4(_Encoders):
-    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
-        super().__init__(n_layers, d_model, n_heads, d_ff, dropout, pre_norm, fused)
-        self.norm = nn.LayerNorm(d_model)
-
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = layer(x, mask)
-        return self.norm(x)
-
-
-@wrong("Encoder", cause="the layers do not get the mask", kind="value")
-class Encoder_5(_Encoders):
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = layer(x)
-        return self.norm(x)
-
-
-@wrong("Encoder", cause="normalises after every layer, not only at the end", kind="value")
-class Encoder_6(_Encoders):
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = self.norm(layer(x, mask))
-        return x
-
-
 @wrong("Encoder", cause="dropout, pre_norm and fused are not handed on to the layers", kind="value")
 class Encoder_7(nn.Module):
     def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
@@ -368,22 +141,6 @@ class Encoder_7(nn.Module):
     def forward(self, x, mask=None):
         for layer in self.layers:
             x = layer(x, mask)
-        return self.norm(x)
-
-
-@wrong("Encoder", cause="every layer reads the input, so only the last one counts", kind="value")
-class Encoder_8(_Encoders):
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            y = layer(x, mask)
-        return self.norm(y)
-
-
-@wrong("Encoder", cause="adds a residual around layers that have their own", kind="value")
-class Encoder_9(_Encoders):
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = x + layer(x, mask)
         return self.norm(x)
 
 
@@ -399,52 +156,12 @@ class Encoder_10(nn.Module):
         return self.norm(functools.reduce(lambda h, layer: layer(h, mask), self.layers, x))
 
 
-class _Decoders(nn.Module):
-    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
-        super().__init__()
-        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
-        self.layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(n_layers))
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
-
-
-@wrong("append_best", cause="takes the scores after the first token, not the last", kind="value")
-def append_best_1(read, logits):
-    ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)
-    best = logits[:, 0].argmax(dim=-1).masked_fill(ended, PAD)
-    return torch.cat([read, best[:, None]], dim=1)
-
-
-@wrong("append_best", cause="a row that ends in PAD goes on with words", kind="value")
-def append_best_2(read, logits):
-    best = logits[:, -1].argmax(dim=-1).masked_fill(read[:, -1] == EOS, PAD)
-    return torch.cat([read, best[:, None]], dim=1)
-
-
-@wrong("append_best", cause="ended rows go on with EOS instead of PAD", kind="value")
-def append_best_3(read, logits):
-    ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)
-    best = logits[:, -1].argmax(dim=-1).masked_fill(ended, EOS)
-    return torch.cat([read, best[:, None]], dim=1)
-
-
-@wrong("append_best", cause="never looks whether a row has ended", kind="value")
-def append_best_4(read, logits):
-    best = logits[:, -1].argmax(dim=-1, keepdim=True)
-    return torch.cat([read, best], dim=1)
-
-
 @wrong("append_best", cause="as soon as one row has ended, all rows get PAD", kind="value")
 def append_best_5(read, logits):
     best = logits[:, -1].argmax(dim=-1)
     if ((read[:, -1] == EOS) | (read[:, -1] == PAD)).any():
         best = torch.full_like(best, PAD)
     return torch.cat([read, best[:, None]], dim=1)
-
-
-@wrong("append_best", cause="returns the new tokens alone", kind="shape")
-def append_best_6(read, logits):
-    ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)
-    return logits[:, -1].argmax(dim=-1).masked_fill(ended, PAD)[:, None]
 
 
 @wrong("append_best", cause="writes -inf into the given logits of ended rows", kind="state")
@@ -473,19 +190,6 @@ def append_best_9(read, logits):
     return torch.hstack([read, torch.where(goes_on.bool(), best, PAD)])
 
 
-@wrong(
-    "transformer_parameters", cause="leaves out the final norms of pre-norm stacks", kind="value"
-)
-def transformer_parameters_1(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    attention = attention_parameters(d_model, 1, d_model)
-    ff = 2 * d_model * d_ff + d_ff + d_model
-    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
-    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
-    return layers + rows.get(tied, target_size) * d_model
-
-
 @wrong("transformer_parameters", cause="counts one final norm instead of two", kind="value")
 def transformer_parameters_2(
     source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
@@ -495,66 +199,6 @@ def transformer_parameters_2(
     rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
     layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
     return layers + rows.get(tied, target_size) * d_model + 2 * d_model * pre_norm
-
-
-@wrong("transformer_parameters", cause="ignores tied: always three tables", kind="value")
-def transformer_parameters_3(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    attention = attention_parameters(d_model, 1, d_model)
-    ff = 2 * d_model * d_ff + d_ff + d_model
-    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
-    tables = (source_size + 2 * target_size) * d_model
-    return layers + tables + (4 * d_model if pre_norm else 0)
-
-
-@wrong("transformer_parameters", cause="gives the generator a bias", kind="value")
-def transformer_parameters_4(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    attention = attention_parameters(d_model, 1, d_model)
-    ff = 2 * d_model * d_ff + d_ff + d_model
-    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
-    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
-    tables = rows.get(tied, target_size) * d_model + target_size
-    return layers + tables + 4 * d_model * pre_norm
-
-
-@wrong("transformer_parameters", cause="the decoder layers have no cross-attention", kind="value")
-def transformer_parameters_5(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    attention = attention_parameters(d_model, 1, d_model)
-    layer = attention + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
-    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
-    tables = rows.get(tied, target_size) * d_model
-    return 2 * n_layers * layer + tables + 4 * d_model * pre_norm
-
-
-@wrong(
-    "transformer_parameters",
-    cause="counts four norms per pair of layers; there are five",
-    kind="value",
-)
-def transformer_parameters_6(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    attention = attention_parameters(d_model, 1, d_model)
-    ff = 2 * d_model * d_ff + d_ff + d_model
-    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
-    layers = n_layers * (3 * attention + 2 * ff + 8 * d_model)
-    return layers + rows.get(tied, target_size) * d_model + 4 * d_model * pre_norm
-
-
-@wrong("transformer_parameters", cause="counts final norms with post-norm, too", kind="value")
-def transformer_parameters_7(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    attention = attention_parameters(d_model, 1, d_model)
-    ff = 2 * d_model * d_ff + d_ff + d_model
-    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
-    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
-    return layers + rows.get(tied, target_size) * d_model + 4 * d_model
 
 
 @right(
