@@ -14,6 +14,7 @@ from nbgrader.api import Gradebook
 from autograder import ROOT
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
+from autograder.sandbox import cgroup
 from tests.autograder.small_class import (
     LINE,
     PROGRAM,
@@ -154,6 +155,7 @@ def test_who_is_graded_again_is_told_why(course):
     assert "1 of 2 graded again: graded without a sandbox before.\n" in said
     assert "1 of 2 graded again: the submission changed.\n" in said
     assert kept(course, "ada").sandbox == "bubblewrap"
+    assert kept(course, "ada").cgroup == cgroup.kept()
     for policy in ("required", "auto", "off"):
         said, _, _ = grade(course, "--sandbox", policy)
         assert "2 of 2 are graded and unchanged: skipped." in said
