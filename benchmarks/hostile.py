@@ -100,10 +100,12 @@ while time.time() < until:
     "keeps memory in pipes": """
 import ctypes
 import os
+import time
 
 c, huge, pipes = ctypes.CDLL(None), 2**21, []
 c.mmap.restype = ctypes.c_void_p
-for _ in range(200):
+children = [os.fork() for _ in range(3)]  # eight processes: a pipe takes two of 64 open files
+for _ in range(20):
     start = c.mmap(None, 17 * huge, 3, 0x22, -1, 0)
     c.madvise(ctypes.c_void_p(start), ctypes.c_size_t(17 * huge), 14)  # MADV_HUGEPAGE
     pipes.append(os.pipe())
@@ -111,6 +113,11 @@ for _ in range(200):
         ctypes.memset(place, 1, 1)
         c.vmsplice(pipes[-1][1], (ctypes.c_size_t * 2)(place, 4096), 1, 0)
     c.munmap(ctypes.c_void_p(start), ctypes.c_size_t(17 * huge))
+if 0 in children:
+    time.sleep(60)
+    os._exit(0)
+for place in (end for pipe in pipes for end in pipe):
+    os.close(place)
 """,
     "is a zip of zips": "",
 }
