@@ -138,9 +138,9 @@ def _program(column: int, architecture: int) -> list[bytes]:
         program += _where(EQUAL, number, first, *_where(EQUAL, UNIX, allow), no_family)
     for calls in CALLS.values():
         for call in calls.split(","):
-            number = call.split()[1 + column]
-            if number != "-":
-                program += _where(EQUAL, int(number), allow)
+            listed = call.split()[1 + column]
+            if listed != "-":
+                program += _where(EQUAL, int(listed), allow)
     return [*program, refuse]
 
 

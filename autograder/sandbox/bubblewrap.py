@@ -7,7 +7,7 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from autograder import ROOT
@@ -66,16 +66,20 @@ def command(view: Path | str, program: list[str], secrets: Iterable[str] = ()) -
         arguments += ["--unshare-user", "--proc", "/proc"]
     else:
         arguments += ["--dir", "/proc"]  # mounted inside, where nothing will cover parts of it
-    hidden, visible = _hidden(secrets), _visible()
-    for folder in _folders_above(visible):
+    shown, hidden = visible(), _hidden(secrets)
+    links = _links(shown, hidden)
+    above = _folders_above({*shown, *links})
+    for folder in above:
         arguments += ["--perms", "0755", "--dir", folder]  # inside, the reader may be another user
-    for path in sorted({*visible, *hidden}, key=len):  # outer folders first
+    for path in sorted({*_outside(shown, shown, hidden), *hidden}, key=len):  # outer folders first
         if path in hidden:
             arguments += ["--tmpfs", path] if os.path.isdir(path) else NOTHING + [path]
         else:
             arguments += ["--ro-bind-try", path, path]
+    for link, target in links.items():
+        arguments += ["--symlink", target, link]
     arguments += ["--ro-bind", str(view), COURSE]
-    if "/tmp" not in _folders_above(visible):
+    if "/tmp" not in {*above, *links}:
         arguments += ["--symlink", SCRATCH, "/tmp"]
     # What of /dev/zero is mapped and shared is memory that no limit counts.
     arguments += ["--dev", "/dev", *NOTHING, "/dev/zero"]
@@ -107,17 +111,55 @@ def environment(view: Path | str, home: Path | str) -> dict[str, str]:
     }
 
 
-def _visible() -> set[str]:
+def _needed() -> Iterator[str]:
     """The system's programs and libraries, and of the Python environment what it needs to run."""
+    yield from (*SYSTEM, *ETC)
+    started = sys.executable, getattr(sys, "_base_executable", sys.executable)
+    yield from started
     roots = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
-    roots.add(str(Path(sys.executable).resolve().parent.parent))
-    python = {os.path.join(root, part) for root in roots - {"/"} for part in PYTHON}
-    return {*SYSTEM, *ETC, *filter(os.path.exists, python)}
+    roots |= {str(Path(program).resolve().parent.parent) for program in started}
+    yield from (os.path.join(root, part) for root in roots - {"/"} for part in PYTHON)
+    for place in site.getsitepackages():
+        yield place
+        for listed in Path(place).glob("*.pth"):
+            for line in listed.read_text(errors="replace").splitlines():
+                # Any other folder may hold more than packages: see isolation_check.
+                if os.path.basename(line) in ("site-packages", "dist-packages"):
+                    yield os.path.join(place, line)
 
 
-def needed() -> set[str]:
-    """The visible places, by their names and by those that links lead to."""
-    return {name for path in _visible() for name in (path, os.path.realpath(path))}
+def visible() -> set[str]:
+    """What is needed, where it really is: links lead there inside as they do outside."""
+    return {os.path.realpath(path) for path in _needed() if os.path.exists(path)}
+
+
+def _links(shown: set[str], hidden: set[str]) -> dict[str, str]:
+    """The links on the way to what is needed, with their targets, that are in no visible folder."""
+    found = {}
+    for path in filter(os.path.exists, _needed()):
+        place, rest = "/", list(Path(path).parts[1:])
+        while rest:
+            place = os.path.normpath(os.path.join(place, rest.pop(0)))
+            if os.path.islink(place):
+                found[place] = target = os.path.join(os.path.dirname(place), os.readlink(place))
+                place, rest = "/", [*Path(target).parts[1:], *rest]
+    return {link: found[link] for link in _outside(found, shown, hidden)}
+
+
+def _outside(paths: Iterable[str], shown: set[str], hidden: set[str]) -> set[str]:
+    """Those of the paths that are not there already, in a folder that is shown and not covered."""
+    around = {
+        path: [one for one in shown | hidden if one != path and lies_in(path, one)]
+        for path in paths
+    }
+    return {
+        path for path, places in around.items() if max(places, key=len, default="") not in shown
+    }
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Whether a path is a folder's or leads into it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _folders_above(paths: set[str]) -> list[str]:
@@ -130,19 +172,10 @@ def _hidden(secrets: Iterable[str] = ()) -> set[str]:
     """Where the course and the ``secrets`` are in sight, and so must be covered."""
     places = [Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())]
     course = {str(place / name) for place in places for name in ("attention", "autograder")}
-    visible = _visible()
-    inside = {place for path in (*course, str(ROOT), *secrets) for place in seen_at(path)}
-    return {place for place in inside if place not in visible and os.path.exists(place)}
-
-
-def seen_at(path: str) -> set[str]:
-    """The places at which what lies at ``path`` is inside, were it not covered.
-
-    A visible folder may be a link, or be reached through one: then its name inside is another.
-    """
-    real, found = os.path.realpath(path), set()
-    for shown in _visible():
-        root = os.path.realpath(shown)
-        if real == root or real.startswith(root.rstrip("/") + "/"):
-            found.add(os.path.normpath(os.path.join(shown, os.path.relpath(real, root))))
-    return found
+    shown = visible()
+    inside = {os.path.realpath(path) for path in (*course, str(ROOT), *secrets)} - shown
+    return {
+        place
+        for place in inside
+        if os.path.exists(place) and any(lies_in(place, one) for one in shown)
+    }

@@ -1,8 +1,11 @@
 """Before anything of a student's runs: is what must be hidden really out of sight?"""
 
+import contextlib
 import functools
+import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,6 +17,10 @@ from autograder.sandbox.policy import SandboxRefused
 
 SECONDS = 600  # also on a machine that has no time: bubblewrap itself ends at once
 OURS = ("solutions", "source", "attention", "autograder/checks", "autograder/mistakes")
+MODULE, PROGRAM = (
+    re.compile(r"No module named '([\w.]+)'"),
+    re.compile(r"execvp (.*): No such file"),
+)
 # Run inside, with pairs (path, [device, number]) of files: prints the paths at which they are seen.
 LOOK = """
 import json, os, sys
@@ -56,24 +63,46 @@ def prove(secrets: tuple[str, ...]) -> None:
 
 
 def does_not_start(said: str) -> str:
-    """The sentence on a sandbox that does not start; ``said`` is what bubblewrap wrote."""
+    """The sentence on a sandbox that does not start; ``said`` is what was written there."""
     if not said.strip():
         return "the sandbox does not start, and says nothing: is the machine too busy? Try again"
+    if (lacking := MODULE.search(said)) and (place := _place_of(lacking[1])):
+        return (
+            f"the sandbox does not start: it does not see {place}, where {lacking[1]} lies. "
+            f"Install {lacking[1]} into {sys.prefix} itself, or make an environment with it by "
+            "python -m venv"
+        )
+    if lacking := PROGRAM.search(said):
+        return (
+            f"the sandbox does not start: it does not see {lacking[1]}, or what that needs to run. "
+            "Make an environment by python -m venv, with a Python whose files lie in one folder"
+        )
     return f"the sandbox does not start: {said.strip().splitlines()[-1]}"
+
+
+def _place_of(module: str) -> str | None:
+    """The folder in which this process finds a module that the sandbox did not."""
+    with contextlib.suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(module.partition(".")[0])
+        if spec and spec.origin:
+            path = Path(spec.origin)
+            return str(path.parents[1] if path.name == "__init__.py" else path.parent)
+    return None
 
 
 def _wanted(secrets: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
     """Pairs (path inside, identity) for all places at which a secret might be seen."""
-    needed = bubblewrap.needed()
+    shown = bubblewrap.visible()
     for secret in (*(str(ROOT / name) for name in OURS), *secrets):
         for path in _entries(secret):
-            if any(f"{one}/".startswith(f"{path}/") for one in needed):
+            real = os.path.realpath(path)
+            if any(bubblewrap.lies_in(one, real) for one in shown):
                 continue  # it is, or it holds, what Python needs
             try:
                 found = os.stat(path)
             except OSError:
                 continue
-            for place in {path, os.path.realpath(path), *bubblewrap.seen_at(path)}:
+            for place in {path, real}:
                 yield place, [found.st_dev, found.st_ino]
 
 

@@ -58,7 +58,8 @@ def run(task):
     A worker starts its sandbox anew for other secrets. Here those do not count of which nothing is
     in sight in a sandbox anyway, so that one serves the courses of all tests.
     """
-    seen = tuple(path for path in task.secrets if bubblewrap.seen_at(path))
+    hidden = bubblewrap._hidden(task.secrets)
+    seen = tuple(path for path in task.secrets if str(Path(path).resolve()) in hidden)
     return worker.run(dataclasses.replace(task, secrets=seen))
 
 

@@ -189,8 +189,8 @@ def root_as_environment(folder):
         patch.setattr(sys, "executable", os.path.realpath(sys.executable))
         patch.setattr(sys, "prefix", "/")
         patch.setattr(sys, "exec_prefix", "/")
-        seen = bubblewrap._visible() | {str(folder / "needed")}
-        patch.setattr(bubblewrap, "_visible", lambda: seen)
+        seen = bubblewrap.visible() | {str(folder / "needed")}
+        patch.setattr(bubblewrap, "visible", lambda: seen)
         return hidden(files, (str(folder / "class"),), folder / "needed")
 
 

@@ -251,7 +251,7 @@ class TestWalls:
         for name in ("attention", "autograder"):
             (tmp_path / name).mkdir()
         monkeypatch.setattr("site.getsitepackages", lambda: [str(tmp_path)])
-        monkeypatch.setattr(bubblewrap, "_visible", lambda: {str(tmp_path)})
+        monkeypatch.setattr(bubblewrap, "visible", lambda: {str(tmp_path)})
         command = bubblewrap.command(tmp_path, ["true"])
         place = command.index(str(tmp_path / "attention"))
         assert command[place - 1] == "--tmpfs"
