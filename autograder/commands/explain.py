@@ -25,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the explanation; raises CourseError where there is nothing to explain."""
-    print(_told(options), end="")
+    from autograder.grading.classroom.hand_in_failure import told_as_failure
+
+    with told_as_failure(f"explaining {options.exercise} of {options.student}"):
+        told = _told(options)
+    print(told, end="")
     return 0
 
 

@@ -8,6 +8,7 @@ from autograder.checking.toolbox import registry
 from autograder.commands import add_shared
 from autograder.grading.classroom import item_analysis
 from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.hand_in_failure import told_as_failure
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Exercise
@@ -31,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the stub; raises CourseError where there is no such submission or answer."""
+    with told_as_failure(f"reading {options.exercise} of {options.student}"):
+        text = _text(options)
+    print(text, end="")
+    return 0
+
+
+def _text(options: argparse.Namespace) -> str:
     course = Course(options.course)
     handed = course.submissions([options.lesson], [options.student])
     if not handed:
@@ -46,8 +54,7 @@ def run(options: argparse.Namespace) -> int:
     for exercise in graded.exercises if graded else ():
         if exercise.name == options.exercise:
             text = _no_mistake(exercise) + text
-    print(text, end="")
-    return 0
+    return text
 
 
 def _no_mistake(one: Exercise) -> str:

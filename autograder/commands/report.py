@@ -10,6 +10,7 @@ from autograder.commands import add_shared
 from autograder.grading.classroom import database, gradebook, results_table
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.unexpected_names import absent
+from autograder.grading.notebook import records
 from autograder.reporting import page, unexplained
 
 DESCRIPTION = (
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the report; exit status 1 if nothing is graded."""
+    """Write the report; exit status 1 if nothing is graded, or a grading cannot be read."""
     course = Course(options.course)
     asked = course.in_sections(options.section)
     results = [one for one in graded(course, options.lesson) if asked(one["student"])]
@@ -50,7 +51,12 @@ def run(options: argparse.Namespace) -> int:
         results_table.write_csv(results, folder / "scores.csv")
     count = len({result["student"] for result in results})
     print(f"{count} students, {len(results)} submissions: {folder}/{written}")
-    return 0
+    damaged = [one for one in course.submissions(options.lesson) if asked(one.student)]
+    damaged = [one for one in damaged if course.is_damaged(one)]
+    for one in damaged:
+        why = f"its {records.REASONS} is damaged. Run autograder grade again"
+        print(f"left out: {one.student}, {one.lesson}: {why}", file=sys.stderr)
+    return int(bool(damaged))
 
 
 def _absent(course: Course, lesson: str) -> list[str]:

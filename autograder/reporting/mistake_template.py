@@ -15,6 +15,9 @@ from autograder.grading.notebook.result import clean
 from autograder.reporting.student_answers import drop_docstrings
 
 IMPORTS = ast.Import | ast.ImportFrom
+# A lesson's solved cells hold up to 20,000 characters together, nested 14 levels deep.
+LONGEST_NOTEBOOK, DEEPEST = 200_000, 100
+READ = 50_000  # characters for IPython's syntax: in a cell of 1000, 50 lines
 NOTE = """\
 # Read it before you paste it into {into}:
 # stored mistakes run without a sandbox. Then write the hint, give it a name that says what is
@@ -77,7 +80,8 @@ def parts(
     last = {name: node for node in [*given, *own] for name in defines(node)}
     available = [node for node in dict.fromkeys(last.values()) if node is not answer]
     needed = used(answer, available)
-    helpers = [node for node in needed if node in own and not isinstance(node, IMPORTS)]
+    students = set(own)
+    helpers = [node for node in needed if node in students and not isinstance(node, IMPORTS)]
     return answer, needed, helpers
 
 
@@ -85,23 +89,58 @@ def _statements(
     notebook: Mapping[str, Any], exercise: str
 ) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """The top statements that ran before the exercise's check: those given, and the student's."""
-    given: list[ast.stmt] = []
-    own: list[ast.stmt] = []
+    given, own, size = list[ast.stmt](), list[ast.stmt](), 0
     for cell in notebook["cells"]:
         if cell_metadata.is_check(cell) and cell_metadata.exercise(cell) == exercise:
             return given, own
         if cell_metadata.run(cell) == cell_metadata.INSIDE:
             locked = cell_metadata.is_known(cell) and not cell_metadata.is_solution(cell)
+            size += 0 if locked else len(cell["source"])
+            if size > LONGEST_NOTEBOOK:
+                raise NoAnswer(
+                    f"the student's own cells hold more than {LONGEST_NOTEBOOK:,} characters: too "
+                    "long to make a mistake of"
+                )
             (given if locked else own).extend(parsed(cell["source"]))
     raise NoAnswer(f"the lesson has no exercise {exercise!r}")
 
 
 def parsed(source: str) -> list[ast.stmt]:
-    """The statements of a cell, with IPython's own syntax; none of one that is no Python."""
-    try:
-        return ast.parse(TransformerManager().transform_cell(source)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    """The statements of a cell, with IPython's own syntax; none of one that is no Python.
+
+    Nor of one that is nested deeper, or holds more of IPython, than anybody writes.
+    """
+    for transform in (str, _Python().transform_cell):  # the second takes time, and few need it
+        try:
+            tree = ast.parse(transform(source))
+        except (SyntaxError, ValueError, RecursionError, MemoryError, TooMuch):
+            continue
+        return tree.body if _depth(tree) <= DEEPEST else []
+    return []
+
+
+class TooMuch(Exception):
+    """A cell holds too many lines that only IPython reads."""
+
+
+class _Python(TransformerManager):
+    """Makes Python of a cell, which IPython reads anew for each line of its own: READ in all."""
+
+    def do_token_transforms(self, lines: list[str]) -> list[str]:
+        """``lines`` as Python; raises TooMuch."""
+        for _ in range(READ // (1 + sum(map(len, lines)))):
+            changed, lines = self.do_one_token_transform(lines)
+            if not changed:
+                return lines
+        raise TooMuch
+
+
+def _depth(tree: ast.AST) -> int:
+    """How deep a tree is nested: what reads or writes it again calls itself as often."""
+    level, depth = [tree], 0
+    while level:
+        level, depth = [part for node in level for part in ast.iter_child_nodes(node)], depth + 1
+    return depth
 
 
 def _free(name: str, taken: set[str]) -> str:

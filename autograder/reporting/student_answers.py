@@ -11,6 +11,7 @@ from autograder.grading.notebook import records
 from autograder.grading.notebook.result import clean
 
 SHOWN_LINES = 15
+READ_CHARS = 20_000  # of a cell; the course's own have up to 5000
 SHORTEST_NAME = 3  # a shorter name stands in many words by chance
 
 Texts = dict[str, dict[str, str]]  # student → exercise → the text of its cell
@@ -57,7 +58,9 @@ def drop_docstrings(tree: ast.AST) -> None:
 
 
 def _bare(source: str) -> str:
-    """``source`` without comments and docstrings; as it is where it is no Python."""
+    """``source`` without comments and docstrings; as it is where it is no Python, or too long."""
+    if len(source) > READ_CHARS:
+        return source
     try:
         tree = ast.parse(source)
         drop_docstrings(tree)

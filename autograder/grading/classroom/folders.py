@@ -1,9 +1,10 @@
 """The folders and the gradebook of a course, as its nbgrader_config.py says."""
 
 import copy
+import glob
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -104,7 +105,13 @@ class Course:
 
     def kept(self, handed: Handed) -> Result | None:
         """What is kept of its grading, if it is graded."""
-        return records.load(self.autograded(handed).parent)
+        found = records.load(self.autograded(handed).parent)
+        return found and replace(found, student=handed.student, lesson=handed.lesson)
+
+    def is_damaged(self, handed: Handed) -> bool:
+        """Whether what is kept of its grading cannot be read."""
+        reasons = self.autograded(handed).parent / records.REASONS
+        return os.path.lexists(reasons) and self.kept(handed) is None
 
     def autograded(self, handed: Handed) -> Path:
         """Path where the graded notebook is written."""
@@ -132,12 +139,14 @@ class Course:
         Raises CourseError for a lesson or a student that there is not.
         """
         chosen, top = lessons.choose(names, self.lessons()), self.shown(self.handed_in)
-        folders = list(self.root.glob(f"{top}/*/*"))
+        # Of these, unlike Path.glob, a link that leads to no possible path raises nothing.
+        names_of = glob.glob("*/*", root_dir=self.handed_in, include_hidden=True)
+        folders = [self.handed_in / name for name in names_of]
         there = {folder.parent.name for folder in folders}
         for student in students:
             if student not in there:
                 raise CourseError(f"no student is called {student!r}: {top}/ has no such folder")
-        found = [Handed(one.name, one.parent.name) for one in folders if one.is_dir()]
+        found = [Handed(one.name, one.parent.name) for one in folders if os.path.isdir(one)]
         return sorted(
             one
             for one in found

@@ -213,6 +213,10 @@ class Book:
             book.db.refresh(submitted)
             return float(submitted.score - (submitted.late_submission_penalty or 0))
 
+    def undo(self) -> None:
+        """Forget what ``store`` began and did not end."""
+        self._book.db.rollback()
+
     def _penalise(self, handed: Handed, notebook: dict[str, Any]) -> None:
         names = {"notebook": handed.lesson, "assignment": handed.lesson}
         names |= {"student": handed.student, "db_url": self._course.db_url}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from autograder.grading.notebook.result import Result
+from autograder.grading.notebook.result import Result, clean
 from autograder.inside.limits import DEFAULT, Limits
 from autograder.settings import CARE_SHARE
 
@@ -37,10 +37,10 @@ class WorkFailed(Exception):
 
     @classmethod
     def by(cls, error: Exception) -> Self:
-        """That a worker failed with ``error``, in one line, with its place in a check."""
-        words = " ".join("".join(traceback.format_exception_only(error)).split())
+        """That the grader failed with ``error``, in one line, with its place in a check."""
+        words = " ".join(clean("".join(traceback.format_exception_only(error))).split())
         made = cls(words + _of_a_check(error))
-        made.trace = "".join(traceback.format_exception(error))
+        made.trace = clean("".join(traceback.format_exception(error)))
         return made
 
 

@@ -13,10 +13,11 @@ from nbgrader.coursedir import CourseDirectory
 
 from attention.provided.files import write_aside
 from autograder import CourseError
+from autograder.grading.classroom.database import usable
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
+from autograder.grading.classroom.hand_in_failure import DISKS, failure
 from autograder.grading.notebook import nbgrader_files
-from autograder.temporary import FULL
 
 LOG = logging.getLogger("autograder.feedback")
 LOG.addHandler(logging.NullHandler())  # nbgrader logs names; what fails is said in words
@@ -86,7 +87,7 @@ class Pages:
 def make(root: str, db_url: str, chosen: Sequence[Handed]) -> dict[Handed, str]:
     """Make the pages of some submissions; returns those that failed, and why.
 
-    Raises OSError where the disk is full; what was made by then is in its place.
+    Raises what is everyone's, as OSError where the disk is full; what was made is in its place.
     """
     course = Course(root, db_url)
     config = course.config
@@ -95,14 +96,15 @@ def make(root: str, db_url: str, chosen: Sequence[Handed]) -> dict[Handed, str]:
     for preprocessor in step.preprocessors:
         exporter.register_preprocessor(preprocessor)
     failed = {}
-    for one in chosen:
-        try:
-            _make(course, exporter, one)
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno in FULL:
-                top = course.feedback(one).parents[3]
-                raise OSError(error.errno, error.strerror, str(top)) from error
-            failed[one] = f"{type(error).__name__}: {error}"[:300]
+    with usable(course):
+        for one in chosen:
+            try:
+                _make(course, exporter, one)
+            except Exception as error:
+                if isinstance(error, OSError) and error.errno in DISKS:
+                    top = course.feedback(one).parents[3]
+                    raise OSError(error.errno, error.strerror, str(top)) from error
+                failed[one] = failure("making it", error)
     return failed
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, get_origin
 
 from autograder.settings import CARE_SHARE
 
@@ -74,9 +74,19 @@ class Result:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The Result that ``as_dict`` gave."""
-        known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
-        return cls(**{**known, "exercises": [Exercise(**one) for one in values["exercises"]]})
+        """The Result that ``as_dict`` gave. Raises KeyError or TypeError of anything else."""
+        exercises = [_made(Exercise, one) for one in values["exercises"]]
+        return _made(cls, {**values, "exercises": exercises})
+
+
+def _made(kind: type[Any], values: dict[str, Any]) -> Any:
+    """An object of a dataclass; raises TypeError where a value is not of its field's type."""
+    known = [one for one in fields(kind) if one.name in values]
+    for one in known:
+        wanted: Any = get_origin(one.type) or one.type
+        if not isinstance(values[one.name], int | float if wanted is float else wanted):
+            raise TypeError(f"{one.name} is no {wanted}")
+    return kind(**{one.name: values[one.name] for one in known})
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
 """Grade many submissions: skip what is done, say why the rest is not, keep every outcome."""
 
-import errno
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from autograder import cell_metadata
 from autograder.grading.classroom.database import GradebookError
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
+from autograder.grading.classroom.hand_in_failure import failure, raise_if_everyones
 from autograder.grading.execution.assemble import assemble, error_output
 from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
 from autograder.grading.notebook import nbgrader_files, records
@@ -19,9 +19,7 @@ from autograder.grading.running.previewed import Previewed
 from autograder.grading.running.result_dependencies import PARTS, Dependencies
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 from autograder.settings import care_share
-from autograder.temporary import FULL, place
-
-NOBODYS = FULL | {errno.EROFS, errno.EIO}  # a disk's, not a folder's
+from autograder.temporary import place
 
 
 class Batch:
@@ -63,11 +61,16 @@ class Batch:
         self.waiting: dict[Handed, dict[str, str]] = {}  # what is not: its dependencies, once known
         self.reasons: dict[Handed, str] = {}  # why it waits, in words, if it was graded before
         self.counts: dict[Handed, float] = {}  # points after changes by hand, if it is graded now
+        self._unreadable: dict[Handed, WorkFailed] = {}  # of what no task could be made
         self.unkept: dict[Handed, str] = {}  # why it could not be written down
         self.taken: set[Handed] = set()  # of those that wait: what a preview has made
         self.outdated: dict[Handed, str] = {}  # why what a preview has made does not hold any more
         for one in handed:
-            self._sort(one)
+            try:
+                self._sort(one)
+            except Exception as error:
+                self.reasons[one] = failure("looking at what is kept of it", error)
+                self.waiting[one] = {}
 
     def _sort(self, one: Handed) -> None:
         """Whether a submission is done or waits, and why."""
@@ -107,18 +110,28 @@ class Batch:
             else:
                 yield one, made
         shared = self._shared()
-        for one, outcome in workers.map(self.tasks()):
-            for member in shared[one]:
-                yield member, outcome
+        for outcomes in (workers.map(self.tasks()), self._unreadable.items()):
+            for one, outcome in outcomes:
+                for member in shared[one]:
+                    yield member, outcome
 
     def tasks(self) -> Iterator[tuple[Handed, Task]]:
         """Yield (Handed, Task) for each notebook that waits, and that no preview has graded."""
         for one, members in self._shared().items():
-            for member in members:
-                self.waiting[member] = self.waiting[member] or self._depends[one.lesson].of(member)
-            text = json.dumps(assemble(self._masters[one.lesson], self._course.read(one)))
-            how = self._policy, self._limits, self._course.secrets, self._share
-            yield one, Task(one.lesson, text, *how)
+            try:
+                task = self._task(one, members)
+            except Exception as error:
+                raise_if_everyones(error)
+                self._unreadable[one] = WorkFailed.by(error)
+            else:
+                yield one, task
+
+    def _task(self, one: Handed, members: Collection[Handed]) -> Task:
+        for member in members:
+            self.waiting[member] = self.waiting[member] or self._depends[one.lesson].of(member)
+        text = json.dumps(assemble(self._masters[one.lesson], self._course.read(one)))
+        how = self._policy, self._limits, self._course.secrets, self._share
+        return Task(one.lesson, text, *how)
 
     def _shared(self) -> dict[Handed, list[Handed]]:
         """Who waits, by whose notebook it is: members of a group have the same."""
@@ -133,15 +146,16 @@ class Batch:
     def keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result | None:
         """Write down what a task gave, a Graded or an error; return the Result.
 
-        None where the files of this one submission cannot be written; ``unkept`` says why then.
-        Raises OSError where the disk takes nobody's.
+        None where this one cannot be written down; ``unkept`` says why then. Raises what is no
+        single submission's: OSError where the disk takes nobody's, GradebookError.
         """
         try:
             return self._keep(one, outcome)
-        except OSError as error:
-            if error.errno in NOBODYS:
-                raise
-            self.unkept[one] = f"{place(error) or 'a file'}: {error.strerror or error}"
+        except Exception as error:
+            why = failure("writing it down", error)
+            if isinstance(error, OSError):
+                why = f"{place(error) or 'a file'}: {error.strerror or error}"
+            self.unkept[one] = why
             return None
 
     def _keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result:
@@ -195,8 +209,10 @@ class Batch:
     def _store(self, one: Handed, notebook: dict[str, Any]) -> None:
         try:
             self.counts[one] = self._book.store(one, notebook)
-        except GradebookError:
+        except Exception as error:
             records.forget(self._home.autograded(one).parent)  # so that the next run grades it
+            if not isinstance(error, GradebookError):
+                self._book.undo()
             raise
 
     def _ungraded(self, one: Handed, error: WorkFailed) -> tuple[dict[str, Any], Result]:

@@ -12,7 +12,7 @@ class Here:
 
     limits = DEFAULT
 
-    def start(self):
+    def start(self, allowance):
         return Process()
 
 
