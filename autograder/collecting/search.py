@@ -17,7 +17,7 @@ from autograder.grading.notebook.submission import MAX_BYTES, read_bytes
 
 MAX_DEPTH = 12  # folders in folders, and zips in zips
 # Of one zip that a student made, with the zips in it: files, and of these notebooks and zips.
-MAX_FILES, MAX_OPENED, MAX_OPENED_BYTES = 5000, 200, 100 * 2**20
+MAX_FILES, MAX_OPENED, MAX_OPENED_MIB = 5000, 200, 100
 JUNK_FOLDERS = {"__MACOSX", ".ipynb_checkpoints", "__pycache__"}
 JUNK_FILES = {".DS_Store", "Thumbs.db", "desktop.ini", "timestamp.txt", "submission_secret.txt"}
 ARCHIVES = (".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
@@ -160,14 +160,15 @@ def _of_zip(whole: File) -> list[Seen]:
         read = [member for member in members if _is_opened(member.filename)]
         files, opened = files + len(members), opened + len(read)
         size += sum(member.file_size for member in read)
-        limits = {
-            f"{MAX_FILES:,} files": files > MAX_FILES,
-            f"{MAX_OPENED:,} notebooks and zips": opened > MAX_OPENED,
-            f"{MAX_OPENED_BYTES >> 20:,} MiB of notebooks and zips": size > MAX_OPENED_BYTES,
+        counts = {
+            "files": (files, MAX_FILES),
+            "notebooks and zips": (opened, MAX_OPENED),
+            "MiB of notebooks and zips": (size >> 20, MAX_OPENED_MIB),
         }
-        for limit, is_passed in limits.items():
-            if is_passed:
-                return [NotOpened(whole.parts, f"with the zips in it, it holds more than {limit}")]
+        for what, (count, most) in counts.items():
+            if count > most:
+                told = f"{count:,} {what} or more are in it; at most {most:,} are opened"
+                return [NotOpened(whole.parts, told)]
         inside = [_member(one, member, one.parts, whole.moment) for member in members]
         waiting += filter(_is_zip, inside)
         found += [seen for seen in inside if not _is_zip(seen)]
