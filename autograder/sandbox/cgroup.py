@@ -49,8 +49,7 @@ class ControlGroup:
 
     def close(self) -> None:
         """Remove it; what still ends in it leaves that to a later grading."""
-        with contextlib.suppress(OSError):
-            self._folder.rmdir()
+        _remove(self._folder)
 
 
 def make(limits: Limits) -> ControlGroup | None:
@@ -98,7 +97,7 @@ def _kept_in(place: Path) -> list[str]:
     files = {"cpu": "cpu.stat", "memory": "memory.max", "pids": "pids.max"}
     found = [name for name, file in files.items() if (made / file).exists()]
     may_enter = _may_enter(made)
-    made.rmdir()
+    _remove(made)
     return found if may_enter else []
 
 
@@ -119,8 +118,12 @@ def _sweep(place: Path) -> None:
     """Remove the groups of graders that were killed."""
     for old in place.glob(f"{PREFIX}*-*"):
         if not Path("/proc", old.name.split("-")[1]).exists():
-            with contextlib.suppress(OSError):  # another user's
-                old.rmdir()
+            _remove(old)
+
+
+def _remove(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # another user's, or a process has not quite left it
+        folder.rmdir()
 
 
 def _made_in(place: Path) -> Path:
