@@ -72,7 +72,7 @@ MAY_IMPORT = {
     "term": ("grading.notebook", "provided"),
     "validation": (),
     **dict.fromkeys(GRADING, ("course", "term", "sandbox", *CHECKING, *INSIDE, "provided")),
-    **dict.fromkeys(BUILDING, ("course", *CHECKING, *INSIDE, *TRAIN, *PROVIDED)),
+    **dict.fromkeys(BUILDING, ("course", "sandbox", *CHECKING, *INSIDE, *TRAIN, *PROVIDED)),
     "sandbox": INSIDE,
     "mistakes": (*CHECKING, *LESSON),
     "checks": (*CHECKING, *INSIDE, *LESSON),
