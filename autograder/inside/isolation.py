@@ -26,6 +26,8 @@ SET_CHILD_SUBREAPER = 36
 PARENT_DEATH_SIGNAL = 1
 SCRATCH = "/scratch"
 ENTER = b"0"  # the process that writes it to a control group moves in
+USED = re.compile(rb"^Vm(?:RSS|Swap):\s+(\d+) kB", re.MULTILINE)
+SHARE = re.compile(rb"^(?:Pss|SwapPss):\s+(\d+) kB", re.MULTILINE)
 HELD = re.compile(r"^VmData:\s+(\d+) kB", re.MULTILINE)
 
 Action = Callable[[int], None]
@@ -127,19 +129,20 @@ def in_use() -> int:
 
 
 def _resident(process: Path) -> int:
-    """Memory in use, counting what a fork shares with the zygote as its own."""
-    with contextlib.suppress(OSError):  # it ended while we looked
-        return os.sysconf("SC_PAGE_SIZE") * int((process / "statm").read_text().split()[1])
-    return 0
+    """Memory in use, also on the swap, counting what a fork shares with the zygote as its own."""
+    return _counted(process / "status", USED)
 
 
 def _proportional(process: Path) -> int:
-    """Memory in use, each shared page divided among those that share it."""
+    """The same, but each shared page divided among those that share it."""
+    return _counted(process / "smaps_rollup", SHARE) or _resident(process)
+
+
+def _counted(path: Path, lines: re.Pattern[bytes]) -> int:
+    """The sum of a file's lines, in bytes."""
     with contextlib.suppress(OSError):  # it ended, or does not let itself be looked at
-        for line in (process / "smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return 1024 * int(line.split()[1])
-    return _resident(process)
+        return 1024 * sum(map(int, lines.findall(path.read_bytes())))
+    return 0
 
 
 def _broker(action: Action, keep: int, group: int | None, limits: Limits, writing: int) -> None:
