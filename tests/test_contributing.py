@@ -13,7 +13,8 @@ from autograder import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 STEP = re.compile(
-    r"^(?:([^`\n]*)`([^`\n]+)`:\n)?```(python|diff|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE
+    r"^(?:([^`\n]*)`([^`\n]+)`:\n)?```(python|diff|sh|markdown)\n(.*?)^```",
+    re.DOTALL | re.MULTILINE,
 )
 NEEDED = ("attention", "autograder", "source", "nbgrader_config.py", "pyproject.toml", "data")
 
@@ -21,7 +22,7 @@ NEEDED = ("attention", "autograder", "source", "nbgrader_config.py", "pyproject.
 @pytest.fixture(scope="module")
 def recipes():
     """By heading: steps (what is said before a block, the file's name, language, text)."""
-    parts = re.split(r"^## (.*)\n", TEXT, flags=re.MULTILINE)
+    parts = re.split(r"^## ([A-Z].*)\n", TEXT, flags=re.MULTILINE)
     return {name: STEP.findall(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
@@ -54,7 +55,7 @@ def follow(steps, folder):
             assert before.count("\n".join(old)) == 1
             path.write_text(before.replace("\n".join(old), "\n".join(new)), encoding="utf-8")
         elif where.startswith("At the end"):
-            gap = "\n" if text.startswith("# %%") else "\n\n"
+            gap = "\n" if text.startswith("# %%") else "\n\n" * (language == "python")
             path.write_text(path.read_text(encoding="utf-8") + gap + text, encoding="utf-8")
         else:
             assert not path.exists()

@@ -2,10 +2,12 @@
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 
 from autograder import CourseError, lessons
 from autograder.checking.toolbox import registry
 from autograder.commands import add_shared
+from autograder.explaining import as_card, replay
 from autograder.grading.classroom import item_analysis
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.hand_in_failure import told_as_failure
@@ -13,12 +15,15 @@ from autograder.grading.execution.assemble import assemble
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Exercise
 from autograder.reporting import mistake_template
+from autograder.sandbox.sandbox import Sandbox
 from autograder.settings import count, own_folder
 
 DESCRIPTION = (
-    "Print a function @mistake(…) made of what a student handed in for an exercise, with all that "
-    "it uses, to be pasted into the file that it names once its hint is written. What "
-    "`autograder report` writes says for which answers this is worth while. Nothing is run."
+    "Print a card made of what a student handed in for an exercise: the edit of the right answer "
+    "that replies as it does. Where no small edit does, print a function @mistake(…) with all that "
+    "the answer uses. Either is pasted into the file that it names once its hint is written. What "
+    "`autograder report` writes says for which answers this is worth while. The answer runs in the "
+    "sandbox."
 )
 
 
@@ -27,11 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("lesson", metavar="LESSON", help="number or name of the lesson")
     add("exercise", metavar="EXERCISE", help="name of the exercise")
     add("--from", dest="student", metavar="STUDENT", required=True, help="whose answer it is")
-    add_shared(parser, "--course")
+    add_shared(parser, "--sandbox", "--course")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the stub; raises CourseError where there is no such submission or answer."""
+    """Print a card or a stub; raises CourseError where there is no such submission or answer."""
     with told_as_failure(f"reading {options.exercise} of {options.student}"):
         text = _text(options)
     print(text, end="")
@@ -49,7 +54,15 @@ def _text(options: argparse.Namespace) -> str:
         raise CourseError(f"this submission holds no answers: {submission.problem}")
     notebook = assemble(records.read_notebook(course.master(one.lesson)), submission)
     into, stored = _place(lessons.name_of(one.lesson))
-    text = mistake_template.stub(notebook, one.lesson, options.exercise, stored, into)
+    mistake_template.parts(notebook, options.exercise)  # refuses what is no exercise, or not there
+    cells = replay.sources(notebook, options.exercise)
+    cards = str(
+        Path(into or f"autograder/mistakes/{lessons.name_of(one.lesson)}").with_suffix(".md")
+    )
+    with Sandbox(one.lesson, options.sandbox, secrets=course.secrets) as sandbox:
+        text = as_card.text(registry.find(options.exercise), sandbox, cells, cards)
+    if not text:
+        text = mistake_template.stub(notebook, one.lesson, options.exercise, stored, into)
     graded = course.kept(one)
     for exercise in graded.exercises if graded else ():
         if exercise.name == options.exercise:

@@ -273,19 +273,15 @@ def strays(lesson: str) -> list[Answer]:
     """Return the stored answers of a lesson whose exercise is not one of the lesson's."""
     _import_answers(lesson)
     known, modules = of_lesson(lesson), answer_modules(lesson)
-    found = [
+    stored = [
         answer
         for answers in _answers.values()
         for answer in answers
         if answer.target.__module__ in modules and answer.exercise not in known
     ]
-    found += [
-        Answer(card.name, card.exercise, cards.read, card.hint)
-        for path in card_files(lesson)
-        for card in cards.read(path)
-        if card.exercise not in known
-    ]
-    return found
+    found = [card for path in card_files(lesson) for card in cards.read(path)]
+    lost = [card for card in found if card.exercise not in known]
+    return [*stored, *(Answer(card.name, card.exercise, cards.read, card.hint) for card in lost)]
 
 
 def mistakes(item: Check) -> list[Answer]:
