@@ -3,15 +3,12 @@
 import csv
 import json
 import re
-import shutil
 
 import pytest
-from nbgrader.api import Gradebook
 
 from autograder import ROOT
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
-from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook import records
 from tests.autograder.small_class import grade, stored
 
@@ -103,38 +100,3 @@ def test_the_students_own_check_says_in_part(graded, capsys):
     assert cli.main(["check", "--json", str(path)]) == 1
     found = {one["exercise"]: one for one in json.loads(capsys.readouterr().out)["exercises"]}
     assert (found[NAME]["earned"], found[NAME]["costs"]) == (3.0, f"1 of 4 points: {STAGE} (1)")
-
-
-def made_old(root):
-    """Scores and reasons as they were before care and stages: all points or none."""
-    with Gradebook(Course(root).db_url, "course") as book:
-        for student in ("ben", "cleo"):
-            book.find_grade(f"check_{NAME}", SLUG, SLUG, student).auto_score = 0
-        book.find_grade(f"check_{NAME}", SLUG, SLUG, "cleo").manual_score = 2.5
-        book.find_grade(f"check_{NAME}", SLUG, SLUG, "ben").extra_credit = 0.5
-        book.find_grade(f"check_{NAME}", SLUG, SLUG, "dan").auto_score = 4
-        book.db.commit()
-    for path in root.glob("class/autograded/*/*/reasons.json"):
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        kept["parts"]["checking"] = "of another version"
-        del kept["care_share"]
-        for one in kept["exercises"]:
-            one["score"] = one["score"] if one["score"] == one["max"] else 0
-            for name in ("is_careless", "lost", "is_open"):
-                del one[name]
-        path.write_text(json.dumps(kept), encoding="utf-8")
-
-
-@pytest.mark.long
-def test_a_class_graded_before_there_were_parts_is_graded_again(graded, tmp_path):
-    root = shutil.copytree(graded[0], tmp_path / "course", symlinks=True)
-    made_old(root)
-    said, _, _ = grade(root)
-    assert "5 of 5 graded again: the code that checks changed." in said
-    assert re.search(rf"ben +15/16  counts as 15.5; lost: {NAME} \(1 of 4\)\n", said)
-    with Gradebook(Course(root).db_url, "course") as book:
-        grades = {one: book.find_grade(f"check_{NAME}", SLUG, SLUG, one) for one in PEOPLE}
-        assert (grades["cleo"].score, grades["cleo"].auto_score) == (2.5, 3)
-        assert (grades["ben"].score, grades["ben"].auto_score) == (3.5, 3)
-    assert part(root, "cleo").lost == [STAGE]
-    assert "5 of 5 are graded and unchanged" in grade(root)[0]
