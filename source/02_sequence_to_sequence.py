@@ -382,11 +382,12 @@ compare(prediction, share, "five digits, 64 numbers, 1000 steps")
 # %% [markdown]
 # *Share translated without error. Left, at four digits: how many numbers of the encoding the
 # decoder sees, of 128 or of 64; a dot for each of three seeds. Right: 300 and 1000 steps with 64
-# numbers, the median of three seeds and the band from the worst to the best.* Both the vector and
-# the network count. Each halving of the vector costs accuracy, and GRUs half as wide do, too, with
-# the same vector: every run is worse than every run with twice as much. So 64 numbers from GRUs of
-# 128 do far better than 64 from GRUs of 64. Nor are 64 numbers too few for five digits: after 1000
-# steps at least 0.43 are right, and after 3000 steps, in the one run there is, all.
+# numbers, the median of three seeds and the band from the worst to the best.* Both the vector, cut
+# like this, and the network count. Each halving of the vector costs accuracy, and GRUs half as wide
+# do, too, with the same vector: every run is worse than every run with twice as much. So 64 numbers
+# from GRUs of 128 do far better than 64 from GRUs of 64. Nor are 64 numbers too few for five
+# digits: after 1000 steps at least 0.43 are right, and after 3000 steps, in the one run there is,
+# all.
 #
 # ## A long way
 # ![A chain of seven states. What the first word says reaches the last word only after six steps,
@@ -421,10 +422,11 @@ compare(prediction, experiments.reach(), "first word, after training, seed 0")
 ax = experiments.times()
 
 # %% [markdown]
-# *Time against sequence length for a GRU and for a linear layer with as many multiplications, on
-# one core.* Even there many small matrix products take far longer than a single large one, and only
-# the large one can be shared among more cores. For this **lack of parallelism** the Transformer of
-# lesson 10 does without recurrence.
+# *Time against sequence length for a GRU and for a linear layer with as many multiplications, on one
+# core: for one sequence, and for a batch of 64.* One sequence at a time the GRU takes many times as
+# long: its matrix products are small. In a batch of 64 they are large, and most of the gap closes.
+# But its steps still wait for one another, so of many processors most would have nothing to do. For
+# this **lack of parallelism** the Transformer of lesson 10 does without recurrence.
 #
 # ## Break it
 # What if `encode` took the state at the *padded* end? Translate three test numbers of two digits in

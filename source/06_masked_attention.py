@@ -376,9 +376,9 @@ ax = experiments.what_leaks_are_worth()
 _ = translator_so_far.up_to("06", scaled_dot_product_attention=masked_attention)
 
 # %% [markdown]
-# *The same picture. Blue: without a mask; the row above it: lesson 05.* Short numbers have the most padding: in two of the three
-# runs many of them are wrong, and in one of these nearly all of six digits, too. In the third run
-# the padding does no harm. Hidden, as in lesson 05, it harms in none.
+# *The same picture. Blue: without a mask; the row above it: lesson 05.* Short numbers have the most
+# padding: in two of the three runs many of them are wrong, and in one of these nearly all of six
+# digits, too. In the third run the padding does no harm. Hidden, as in lesson 05, it harms in none.
 #
 # ## Limits
 # A mask cannot stop what mixes positions outside the attention. It saves no work by itself, because

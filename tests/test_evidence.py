@@ -24,7 +24,7 @@ RECORDED = [
 AGAIN = [(lesson, name) for lesson, name in RECORDED if LESSONS[lesson].EXPERIMENTS[name].again]
 QUICK = {  # those that take less than half a second
     *("one step", "05 divided by d", "checkpointing", "04 learned queries and keys"),
-    *("05 fetch without a matrix", "07 without W_o", "how many heads", "additive against dot"),
+    *("05 fetch without a matrix", "07 without W_o", "how many heads"),
     *("09 fewer layers", "04 pairs that a rank holds"),
 }
 LENGTHY = {  # those that take more than ten seconds, of lessons that have others

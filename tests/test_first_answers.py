@@ -61,19 +61,18 @@ def test_lesson_03_says_what_a_single_look_costs():
     assert f"falls from {told} (2 to 6 digits) to {broken}." in said("03")
 
 
-def test_lesson_03_says_what_exchanged_annotations_do():
-    found = bahdanau_attention.exchanged(at_most=60)  # of 732
-    assert found["as before"] == found["numbers"] == 60
-    assert f"*{found['74']}*, as before, and the same holds for all 732" in said("03")
+def test_lesson_03_says_what_a_single_look_at_one_letter_costs():
+    found = bahdanau_attention.one_word_once()
+    told = listed((found[digits] for digits in (4, 5, 6)), 2)
+    assert f"{told} of the letters of four, five and six digits are right" in said("03")
 
 
-def test_exchanged_annotations_are_exchanged():
-    model = torch.nn.Module()
-    model.encode = lambda source, lengths: (source[..., None].float(), None)
-    annotations, _ = bahdanau_attention.swapped(model.encode)(
-        torch.tensor([[5, 6, 7, 2], [8, 9, 2, 0]]), torch.tensor([4, 3])
-    )
-    assert annotations[..., 0].tolist() == [[5, 7, 6, 2], [9, 8, 2, 0]]
+def test_lesson_03_says_what_exchanged_annotations_and_words_do():
+    found, text = bahdanau_attention.exchanged(), said("03")
+    assert found["annotations"] == found["as it is"]
+    assert f"*{found['annotations']}*, as before." in text
+    assert f"With the *words* exchanged it writes *{found['words']}*" in text
+    assert f'"four seventy" gives *{found["not needed"]}*' in text
 
 
 def test_lesson_04_says_how_many_pairs_a_rank_holds():

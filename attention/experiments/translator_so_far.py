@@ -9,6 +9,7 @@ says all that is not as in the one before; lesson 07 goes on from 05, where padd
 import itertools
 import math
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import torch
@@ -164,6 +165,24 @@ def train_stage(
     return found | {"first": [round(loss, 5) for loss in first_losses(stage, seed, *pieces)]}
 
 
+def train_with(
+    matrices: str,
+    divided: bool,
+    seed: int,
+    scaled_dot_product_attention: Piece,
+    steps: int = translators.STEPS,
+) -> dict[str, Any]:
+    """Train the translator of lesson 05, or one with fewer matrices; returns what `measured` does.
+
+    matrices  which of "q", "k" and "v" have one
+    divided   whether the scores are divided by √64
+    """
+    torch.manual_seed(seed)
+    looks = Looks(scaled_dot_product_attention, of=matrices, divided=divided)
+    model = Compared(sizes_of(numbers()), looks, d_source=D_STATE)
+    return measured(model, numbers(), seed, steps)
+
+
 def first_losses(stage: str, seed: int, *pieces: Piece, **named: Piece) -> list[float]:
     """The losses of the first 20 of 300 steps with these pieces."""
     torch.manual_seed(seed)
@@ -258,6 +277,33 @@ def _mine(stage: str) -> list[Any]:
 
 def _scored(kind: str) -> list[Any]:
     return _rows("score_functions", "five score functions", kind=kind, steps=300)
+
+
+def matrices_and_division() -> str:
+    """Draw what the translators of `train_with` get right, and lesson 04's without a matrix.
+
+    Changed: which of queries, keys and values have a matrix, and the division. Kept: the rest of
+    the translator, data, 300 steps, rate.
+    returns  "helps" if with W_q and W_k the worst divided run beats the undivided ones' median
+    """
+    scored = seeds.where(recorded.read("score_functions", "five score functions"), steps=300)
+    rows = recorded.read("scaled_dot_product_attention", "matrices and division")
+    runs = {
+        "no matrix": seeds.where(scored, kind="dot"),
+        "no matrix, divided": seeds.where(scored, kind="scaled_dot"),
+    }
+    for matrices, name in (("v", "W_v"), ("qk", "W_q, W_k"), ("qkv", "W_q, W_k, W_v")):
+        some = seeds.where(rows, matrices=matrices, steps=None)
+        runs[name] = seeds.where(some, divided=False)
+        runs[f"{name}, divided"] = seeds.where(some, divided=True)
+    for ax, digits in zip(plots.panels(1, 2, width=3.6, height=2.9), (5, 6), strict=True):
+        at = {name: seeds.at_digits(found, digits) for name, found in runs.items()}
+        title, xlabel = f"{digits} digits", "translated without error"
+        seeds.dots(at, ax, title, xlabel, shares=True, stroke=False)
+        for name, found in at.items():
+            print(f"{title}  {name:<24}", *(f"{share:5.2f}" for share in found))
+    divided, other = at["W_q, W_k, divided"], at["W_q, W_k"]
+    return "helps" if min(divided) > median(other) else "hurts"
 
 
 STAGES = ("05", "06 no mask", "07", "08 no positions", "08", "09")

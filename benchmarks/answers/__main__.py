@@ -33,6 +33,7 @@ ANSWERS = {
     },
     "03": {
         "1 · one word": bahdanau_attention.one_word,
+        "1 · one word, once": bahdanau_attention.one_word_once,
         "2 · annotations exchanged": bahdanau_attention.exchanged,
     },
     "08": {"2 · rows alike": tokens_and_positions.alike},

@@ -5,8 +5,9 @@ from unittest import mock
 import torch
 
 from attention import bahdanau_attention as lesson
-from attention.experiments.bahdanau_attention import turned_around
+from attention.provided.data.tokens import PAD
 from attention.provided.models import additive_attention, translators
+from attention.sequence_to_sequence import shift_right
 from attention.train import shipped
 
 
@@ -27,26 +28,40 @@ def one_word(at_most=100):
     return found
 
 
-def swapped(encode):
-    """As ``encode``, but the annotations of the last two words have changed places."""
+@torch.no_grad()
+def one_word_once(at_most=100):
+    """Letters right, given the true ones before, if one letter at a time looks at one word only."""
+    model, corpus = shipped.trained("bahdanau_attention")
+    found = {}
+    for digits, pairs in corpus.test_by_digits(at_most).items():
+        batch, hits = corpus.batch(pairs), []
+        annotations, state = model.encode(batch.source, batch.lengths)
+        keys, v = model.attention.W_k(annotations), model.attention.v.weight[0]
+        for x in model.target_embedding(shift_right(batch.target)).unbind(1):
+            asked = model.attention.W_q(state)[:, None], keys, v, annotations, batch.lengths
+            states = []
+            for attend in (hard, additive_attention.attend):
+                context = attend(*asked)[0][:, 0]  # (B, c)
+                states.append(model.decoder(torch.cat([x, context], dim=1), state))
+                hits += [model.output(torch.cat([states[-1], context], dim=1)).argmax(dim=1)]
+            state = states[1]
+        right = torch.stack(hits[::2], dim=1) == batch.target  # (B, T_q)
+        found[digits] = right[batch.target != PAD].double().mean().item()
+    return found
+
+
+def exchanged(sources=("two thousand three hundred", "three thousand two hundred")):
+    """What is written if the annotations, or the words, of *two* and *three* change places."""
+    model, corpus = shipped.trained("bahdanau_attention")
+
+    def written(text):
+        return translators.translations(model, corpus, [(0, text, "")])[0]
 
     def swap(source, lengths):
         annotations, state = encode(source, lengths)
-        rows, turned = torch.arange(len(lengths)), annotations.clone()
-        turned[rows, lengths - 3] = annotations[rows, lengths - 2]  # the last one is EOS
-        turned[rows, lengths - 2] = annotations[rows, lengths - 3]
-        return turned, state
+        return annotations[:, [2, 1, 0, 3, 4]], state
 
-    return swap
-
-
-def exchanged(at_most=None):
-    """What becomes of translations if the annotations of the last two words change places."""
-    model, corpus = shipped.trained("bahdanau_attention")
-    pairs = turned_around(corpus.test)[:at_most]
-    as_before = translators.translations(model, corpus, pairs)
-    with mock.patch.object(model, "encode", swapped(model.encode)):
-        written = translators.translations(model, corpus, pairs)
-    texts = {pair[0]: text for pair, text in zip(pairs, written, strict=True)}
-    same = sum(one == other for one, other in zip(as_before, written, strict=True))
-    return {"74": texts.get(74), "as before": same, "numbers": len(pairs)}
+    encode, words = model.encode, [written(one) for one in sources]
+    with mock.patch.object(model, "encode", swap):
+        found = {"annotations": written(sources[0])}
+    return {"as it is": words[0], **found, "words": words[1], "not needed": written("four seventy")}

@@ -30,16 +30,20 @@ def dots(
     title: str = "",
     xlabel: str = "",
     shares: bool = False,
+    stroke: bool = True,
 ) -> Axes:
     """Draw a dot for every seed, on a line of its own for every label; a stroke is the median.
 
     named   label → a number for each seed
     shares  whether they are shares: then the axis goes from 0 to 1
+    stroke  whether the median is drawn: it says nothing of seeds that lie in two heaps
     """
     ax = ax or plots.panels(width=5.6, height=0.8 + 0.36 * len(named))
     for place, numbers in enumerate(named.values()):
         ax.plot(numbers, [place] * len(numbers), "o", color=plots.BLUE, alpha=0.65, markersize=7)
-        ax.plot([median(numbers)] * 2, [place - 0.3, place + 0.3], color=plots.BLACK, linewidth=1.5)
+        if stroke:
+            middle, ends = [median(numbers)] * 2, [place - 0.3, place + 0.3]
+            ax.plot(middle, ends, color=plots.BLACK, linewidth=1.5)
     ax.set_yticks(range(len(named)), named)
     ax.grid(axis="y", color=plots.GREY, linewidth=0.4, alpha=0.6)
     ax.set(ylim=(len(named) - 0.5, -0.5), title=title, xlabel=xlabel)

@@ -75,6 +75,7 @@ def test_a_first_letter_needs_its_word_more_than_a_later_one():
     assert first["without"] < 0.5 < later["without"]
     assert min(first["with"], later["with"]) > 0.95
     assert later["look"] < 0.7 < first["look"]
+    assert min(first["other"], later["other"]) > 0.99  # it is their own word that counts
 
 
 def test_rows_are_chosen_by_their_settings():
@@ -104,8 +105,29 @@ def test_words_in_any_order_are_translated_and_unknown_ones_left_out():
     assert written == "vierundsiebzig"
 
 
-def test_the_recorded_translators_are_drawn_for_three_seeds():
-    shares = bahdanau_attention.one_factor_at_a_time()
-    assert {label: len(found) for label, found in shares.items()} == dict.fromkeys(
-        bahdanau_attention.FACTORS, 3
+def test_in_how_many_runs_most_long_numbers_are_right():
+    assert list(bahdanau_attention.one_factor_at_a_time().values()) == [3, 4, 0, 0]
+
+
+def test_with_a_backward_rnn_first_letters_look_at_their_word_and_without_one_at_eos(capsys):
+    axes = bahdanau_attention.alignments(*shipped.trained("bahdanau_attention"))
+    assert [ax.get_xlabel() for ax in axes] == ["74", "931, both directions", "931, forward only"]
+    *_, own, at_eos, own_forward, at_eos_forward = (
+        [float(share) for share in line.split()[-6:]]
+        for line in capsys.readouterr().out.splitlines()
+        if not line.startswith("of")
     )
+    assert min(own) > 0.8 > 0.2 > max(own_forward)
+    assert max(at_eos) < 0.1 < 0.7 < min(at_eos_forward)
+
+
+def test_looks_at_eos_are_counted_where_they_are():
+    class LooksAtEOS:
+        def align(self, source, lengths, target):
+            weights = torch.zeros(*target.shape, source.shape[1])
+            weights[torch.arange(len(source)), :, lengths - 1] = 1
+            return None, weights
+
+    found = bahdanau_attention.looks_of(LooksAtEOS(), numbers())
+    assert found["EOS"] == 1
+    assert found["alignment"] == [[0, 0, 0, 0, 1]] * len("neunhunderteinunddreißig.")

@@ -8,7 +8,6 @@ from attention.experiments.scaled_dot_product_attention import (
     ROOT_D,
     Fetcher,
     fetch,
-    find_keys,
     influence,
     pointing_items,
     spread_in_the_translator,
@@ -42,13 +41,6 @@ def test_roles_that_share_a_matrix_have_one(roles, count):
 
 def test_losses_fall_only_with_matrices():
     assert fetch("", seed=0, steps=150)[-1] > 0.7 > fetch("q k v", seed=0, steps=150)[-1]
-
-
-def test_the_undivided_dot_product_fails_where_others_learn():
-    dot, scaled, additive = (
-        find_keys(score, 64, 0.003, seed=0) for score in ("dot", "scaled dot", "additive")
-    )
-    assert dot > 0.5 > 0.1 > max(scaled, additive)
 
 
 def test_large_scores_fail_through_the_context_only():
@@ -94,8 +86,6 @@ def test_scores_are_mutual_with_one_projection_only_and_order_does_not_matter():
 
 
 def test_the_other_figures_can_be_drawn(capsys):
-    draw = experiments.with_and_without_the_scale(scaled_dot_product_attention)
-    assert draw(3.4).shape == (2,)
     assert experiments.sizes_of_the_jacobian(softmax_gradient_norm).get_ylim() == (1e-12, 1)
     assert experiments.weight_on_itself(scaled_dot_product_attention)[256][0] > 0.99
     experiments.multiplications(attention_multiplications, rnn_multiplications)

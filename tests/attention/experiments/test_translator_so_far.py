@@ -107,3 +107,24 @@ def test_padding_changes_a_translation_only_where_it_is_not_hidden(stage):
     one = model(alone.source, alone.lengths, alone.target)[0]
     two = model(beside.source, beside.lengths, beside.target)[0, :width]
     assert torch.allclose(one, two, atol=1e-5) == (stage != "06 no mask")
+
+
+def test_dividing_hurts_without_matrices_and_helps_with_two(capsys):
+    assert translator_so_far.matrices_and_division() == "helps"
+    said = capsys.readouterr().out
+    assert "5 digits  no matrix, divided        0.20  0.35  0.25  0.25  0.45  0.27" in said
+    assert "5 digits  W_q, W_k, divided         0.94  0.97  1.00  0.97  0.96  0.97" in said
+
+
+def test_a_matrix_that_is_left_out_leaves_the_others_start():
+    whole, less = (
+        translator_so_far.Looks(scaled_dot_product_attention, of=of, divided=divided)
+        for of, divided in (("qkv", True), ("qk", False))
+        if torch.manual_seed(0)
+    )
+    assert torch.equal(whole.W_k.weight, less.W_k.weight)
+    state, annotations, lengths = torch.randn(2, 1, 64), torch.randn(2, 5, 64), torch.tensor([5, 3])
+    context, _ = less(state, less.keys(annotations), annotations, lengths)
+    q, k = 8 * less.W_q(state), less.W_k(annotations)
+    mask = torch.arange(5) < lengths[:, None, None]
+    torch.testing.assert_close(context, scaled_dot_product_attention(q, k, annotations, mask))
