@@ -224,6 +224,7 @@ def _returning(card: Card, text: str, new: str) -> str:
             )
         ]
         old = text[place[0] : place[1]]
+        old = f"({old})" if isinstance(value, ast.Tuple) else old  # one result, not arguments
         text = f"{text[: place[0]]}(lambda result: {new})({old}){text[place[1] :]}"
     return textwrap.indent(text, indent)
 

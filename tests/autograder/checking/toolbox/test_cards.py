@@ -72,6 +72,7 @@ def test_a_card_has_a_hint_stages_and_edits(tmp_path):
     [
         ("- `by=2` → `by=3`", 9),
         ("- returns `(result, 1)`", (6, 1)),
+        ("- `return total` → `return total, by`\n  - returns `result[1]`", 2),
         ("```diff\n  - total = values * by\n  + total = values\n  + total += 1\n  ```", 4),
         ("```diff\n  - if by == 0:\n  -     return values\n    total = values * by\n  ```", 6),
     ],
