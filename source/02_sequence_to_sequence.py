@@ -422,11 +422,11 @@ compare(prediction, experiments.reach(), "first word, after training, seed 0")
 ax = experiments.times()
 
 # %% [markdown]
-# *Time against sequence length for a GRU and for a linear layer with as many multiplications, on one
-# core: for one sequence, and for a batch of 64.* One sequence at a time the GRU takes many times as
-# long: its matrix products are small. In a batch of 64 they are large, and most of the gap closes.
-# But its steps still wait for one another, so of many processors most would have nothing to do. For
-# this **lack of parallelism** the Transformer of lesson 10 does without recurrence.
+# *Time against sequence length for a GRU and for a linear layer with as many multiplications, on
+# one core: for one sequence, and for a batch of 64.* One sequence at a time the GRU takes many
+# times as long: its matrix products are small. In a batch of 64 they are large, and most of the gap
+# closes. But its steps still wait for one another, so of many processors most would have nothing to
+# do. For this **lack of parallelism** the Transformer of lesson 10 does without recurrence.
 #
 # ## Break it
 # What if `encode` took the state at the *padded* end? Translate three test numbers of two digits in
@@ -486,8 +486,8 @@ experiments.beside_companions(model, corpus)
 # 1. Not very exactly, in this model. As it is, 0.98 of the three-digit and 0.43 of the four-digit
 #    numbers are right; with multiples of 0.1 it is 0.97 and 0.44, of 0.25 0.96 and 0.42, of 0.5
 #    (five possible values for each number) 0.95 and 0.36. Precision is not what the vector lacks.
-# 2. No, it is their geometric mean. On the test numbers half of the letters have more than 0.99, and
-#    6 % less than 0.5.
+# 2. No, it is their geometric mean. On the test numbers half of the letters have more than 0.99,
+#    and 6 % less than 0.5.
 #
 # </details>
 

@@ -219,9 +219,9 @@ check.break_masked_softmax(break_masked_softmax)
 ax = experiments.one_hidden_feature(additive_scores, masked_softmax)
 
 # %% [markdown]
-# *Scores and weights on keys from −4 to 4 for three queries: steps, not hills.* One tanh makes a soft
-# step, and the query moves it: the score changes sign where $q + k = 0$. With many features, $v$
-# adds up such steps, rising and falling, and can build a hill.
+# *Scores and weights on keys from −4 to 4 for three queries: steps, not hills.* One tanh makes a
+# soft step, and the query moves it: the score changes sign where $q + k = 0$. With many features,
+# $v$ adds up such steps, rising and falling, and can build a hill.
 #
 # ## What stays, and what changes with every letter
 # Your two functions and a weighted average are all of additive attention. The course provides them
@@ -332,9 +332,9 @@ compare(prediction, runs["attention, forward only"], "runs above a half, forward
 # without it more than 0.37. The backward RNN adds nothing to accuracy once there is attention. The
 # number of parameters does not explain this: the models with one vector have about as many.
 #
-# Six digits show why one run is not enough: with attention, 300 steps suffice for some seeds and not
-# for others. To try another seed, run
-# `experiments.train_one(attention=True, bidirectional=False, seed=6)`. It takes about a minute.
+# Six digits show why one run is not enough: with attention, 300 steps suffice for some seeds and
+# not for others. To try another seed, in about a minute, run
+# `experiments.train_one(attention=True, bidirectional=False, seed=6)`.
 #
 # ## Reading an alignment
 # The weights show where each letter looked. German says the ones before the tens:
@@ -346,10 +346,10 @@ axes = experiments.alignments(model, corpus)
 
 # %% [markdown]
 # *Alignments, letters of the German word down, English words across, a dot at each letter's largest
-# weight. 74 by this translator; 931 by two of the runs above, whose encoders read in both directions
-# and forward only. Framed: the crossing of ones and tens.* The dots roughly follow the diagonal, and
-# then jump: the ones begin at the last English word, and the tens at the word before. The model
-# learned this from translations alone.
+# weight. 74 by this translator; 931 by two of the runs above, whose encoders read in both
+# directions and forward only. Framed: the crossing of ones and tens.* The dots roughly follow the
+# diagonal, and then jump: the ones begin at the last English word, and the tens at the word before.
+# The model learned this from translations alone.
 #
 # And half of the crossing is owed to the backward RNN. With it, at least 0.85 of the first letters
 # of ones look most at their word, in each of six runs; without it at most 0.12, and most look at
@@ -366,8 +366,8 @@ moving.crossing()
 # But in "dreißig", the d and the ß look at *thirty*, the e and the first i at EOS. So take all test
 # numbers whose ones and tens change places, and the German words for these two digits. How many of
 # their letters look most at the English word that they translate? And do they need it? We hide this
-# word from one letter at a time, and see whether the letter is still right. As a control we hide the
-# other word that has the most weight instead.
+# word from one letter at a time, and see whether the letter is still right. As a control we hide
+# the other word that has the most weight instead.
 #
 # ### Predict first
 # What share of the later letters, all but the first of each German word, look most at their English
@@ -425,8 +425,9 @@ losses = experiments.without_a_mask(model, corpus)
 # ## Open questions
 # 1. Let every letter look at *one* word: define an `attend` that calls the imported one and puts a
 #    1 in place of the largest weight and 0 elsewhere. What happens to the accuracy by length?
-# 2. Exchange the annotations of *two* and *three* in "two thousand three hundred" before the decoder
-#    sees them (write your own `encode`). Does it write 2300 or 3200? And if you exchange the words?
+# 2. Exchange the annotations of *two* and *three* in "two thousand three hundred" before the
+#    decoder sees them (write your own `encode`). Does it write 2300 or 3200? And if you exchange
+#    the words?
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>
@@ -435,10 +436,11 @@ losses = experiments.without_a_mask(model, corpus)
 #    0.76, 0.28, 0.31, 0.13. Yet few letters need the small weights: if one letter at a time has a
 #    single look, 0.99, 0.98 and 0.99 of the letters of four, five and six digits are right. But a
 #    number has dozens of letters, and one is enough to spoil it.
-# 2. *zweitausenddreihundert*, as before. It cannot be otherwise: attention does not know the order of
-#    its keys (in lesson 01, permuting pairs of keys and values changed nothing). With the *words*
-#    exchanged it writes *dreitausendzweihundert*. So the order is in what the RNNs have written into
-#    annotations and first state. Not every number needs it: "four seventy" gives *vierundsiebzig*.
+# 2. *zweitausenddreihundert*, as before. It cannot be otherwise: attention does not know the order
+#    of its keys (in lesson 01, permuting pairs of keys and values changed nothing). With the
+#    *words* exchanged it writes *dreitausendzweihundert*. So the order is in what the RNNs have
+#    written into annotations and first state. Not every number needs it: "four seventy" gives
+#    *vierundsiebzig*.
 #
 # </details>
 

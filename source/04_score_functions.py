@@ -179,10 +179,10 @@ worst = experiments.translators_of_all_kinds()
 compare(prediction, worst, "fewest runs above a half")
 
 # %% [markdown]
-# *Share of test numbers translated without error, a dot for each of six seeds.* With five digits, no
-# run of the *scaled* dot product gets more than 0.45 right, and each other kind has runs that get
-# more than 0.85. Lesson 05 shows what the division is good for, and why it hurts here. Between the
-# others six seeds do not decide: with the dot product one run gets 0.06 right, and another all.
+# *Share of test numbers translated without error, a dot for each of six seeds.* With five digits,
+# no run of the *scaled* dot product gets more than 0.45 right, and each other kind has runs that
+# get more than 0.85. Lesson 05 shows what the division is good for, and why it hurts here. Between
+# the others six seeds do not decide: with the dot product one run gets 0.06 right, and another all.
 #
 # ## Where the dot product comes from
 # Lesson 01 scored by distance. Expand the square:
@@ -192,9 +192,9 @@ compare(prediction, worst, "fewest runs above a half")
 #
 # Now take the softmax over the keys. The term with $\lVert q \rVert^2$ is the same for all keys of
 # a query, so it **cancels** (lesson 00: adding a number to all scores changes no weight). The term
-# with $\lVert k \rVert^2$ cancels only if all keys have **the same length** $\lVert k \rVert$ (their
-# norm, not their dimension). Then $q \cdot k / h^2$ is left: Gaussian kernel
-# regression with keys of equal length *is* dot-product attention, with its scores divided by $h^2$.
+# with $\lVert k \rVert^2$ cancels only if all keys have **the same length** $\lVert k \rVert$
+# (their norm, not their dimension). Then $q \cdot k / h^2$ is left: Gaussian kernel regression with
+# keys of equal length *is* dot-product attention, with its scores divided by $h^2$.
 #
 # ### Exercise 4.4 · `gaussian_scores`
 # ●●○ medium · 8 minutes · 2 points
@@ -270,16 +270,17 @@ axes = experiments.time_and_memory(score, score_costs, lengths=(50, 100, 200, 40
 # count its 41 million tanh, nor the hidden layer that is written to memory and read again.
 #
 # ## Your translator so far
-# From here to lesson 10, each lesson changes the translator of numbers and trains it again, with the
-# same data, 300 steps and three seeds. A row's name says all that is not as in the row above.
+# From here to lesson 10, each lesson changes the translator of numbers and trains it again, with
+# the same data, 300 steps and three seeds. A row's name says all that is not as in the row above.
 
 # %% demo=true
 _ = translator_so_far.up_to("04")
 
 # %% [markdown]
-# *Share of test numbers translated without error: three runs of each translator, those of this lesson
-# in blue.* With five digits, the scaled dot product does worse than the additive score in every run.
-# (From 02 to 03 two things change, attention and the encoder; lesson 03 took them apart.)
+# *Share of test numbers translated without error: three runs of each translator, those of this
+# lesson in blue.* With five digits, the scaled dot product does worse than the additive score in
+# every run. (From 02 to 03 two things change, attention and the encoder; lesson 03 took them
+# apart.)
 #
 # ## Limits
 # All scores here make a table of $T_q \cdot T_k$ numbers. And our comparison is one task, one size
@@ -298,8 +299,8 @@ _ = translator_so_far.up_to("04")
 # ## Summary
 # Multiplicative scores are all bilinear: their W is free, of low rank, or a multiple of the
 # identity. With keys of equal length, a dot product weighs like a Gaussian kernel. In the
-# translator, the scaled dot product does worst after 300 steps; among the others the seed matters
-# more than the kind. Additive scores cost far more time and memory.
+# translator, no run of the scaled dot product gets half of the five-digit numbers right; of the
+# others, the seed matters more than the kind. Additive scores cost far more time and memory.
 #
 # **Next** [05 · Why divide by
 # √d?](../05_scaled_dot_product_attention/05_scaled_dot_product_attention.ipynb) The dot product is

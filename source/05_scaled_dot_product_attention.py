@@ -265,8 +265,8 @@ axes = experiments.scale_or_size(scaled_dot_product_attention)
 # through the Jacobian of 5.2. In a Transformer that is always so: nobody tells it which weights are
 # right.
 #
-# Why, then, did the scaled score do *worst* in lesson 04? Its queries and keys are states of a
-# GRU. How large are they, and their scores, before training?
+# Why, then, did no run with the scaled score do well in lesson 04? Its queries and keys are states
+# of a GRU. How large are they, and their scores, before training?
 
 # %% demo=true
 for seed in (0, 1, 2):
@@ -302,9 +302,9 @@ found = experiments.weight_on_itself(scaled_dot_product_attention)
 ax = experiments.projections()
 
 # %% [markdown]
-# *Loss after 300 steps for six ways to make q, k and v, three seeds each.* What brings it close to 0
-# are two matrices, one for the queries and one for the keys. One for the values is not needed here
-# (why not? Open question 1). The Transformer gives each role a projection:
+# *Loss after 300 steps for six ways to make q, k and v, three seeds each.* What brings it close to
+# 0 are two matrices, one for the queries and one for the keys. One for the values is not needed
+# here (why not? Open question 1). The Transformer gives each role a projection:
 #
 # $$q = x\,W_q, \qquad k = x\,W_k, \qquad v = x\,W_v$$
 #
@@ -417,16 +417,16 @@ experiments.multiplications(attention_multiplications, rnn_multiplications)
 slower_from = experiments.race(SelfAttentionHead)
 
 # %% [markdown]
-# *Time against length on one core, for one sequence and for a batch of 64, projections included, both
-# axes logarithmic, on the machine that built this notebook.* One short sequence is faster with
+# *Time against length on one core, for one sequence and for a batch of 64, projections included,
+# both axes logarithmic, on the machine that built this notebook.* One short sequence is faster with
 # attention, although it multiplies more: an RNN takes many small products one after another,
-# attention a few large ones. In a batch the RNN's products are large, too, and the advantage is gone.
-# For long sequences attention is slower, because its work grows with *T*² (lesson 18).
+# attention a few large ones. In a batch the RNN's products are large, too, and the advantage is
+# gone. For long sequences attention is slower, because its work grows with *T*² (lesson 18).
 
 # %% [markdown]
 # ## How far is it from one word to another?
-# Lesson 02 measured how much a word counts that was read n steps before. Here is the same for a GRU,
-# a convolution and your head, all untrained, on random inputs:
+# Lesson 02 measured how much a word counts that was read n steps before. Here is the same for a
+# GRU, a convolution and your head, all untrained, on random inputs:
 
 # %% demo=true
 ax = experiments.reach(SelfAttentionHead)
@@ -506,11 +506,11 @@ compare(prediction, outcome, "with W_q and W_k, dividing")
 # %% [markdown]
 # *Share of test numbers translated without error, a dot for each run: six runs a row, with `W_v`
 # alone three. The rows without a matrix are those of lesson 04.* Without matrices dividing hurts.
-# With `W_q` and `W_k` it helps: divided, all six runs get at least 0.94 of the five-digit and 0.92 of
-# the six-digit numbers right; undivided, they scatter from 0.04 to 0.97 and from 0 to 0.96. So it
-# takes both: matrices that can give the scores their size, and a division that lets them start
-# small. `W_v` adds nothing to the two. (Alone, it lifts the divided score in two of three runs. Why,
-# is open.)
+# With `W_q` and `W_k` it helps: divided, all six runs get at least 0.94 of the five-digit and 0.92
+# of the six-digit numbers right; undivided, they scatter from 0.04 to 0.97 and from 0 to 0.96. So
+# it takes both: matrices that can give the scores their size, and a division that lets them start
+# small. `W_v` adds nothing to the two. (Alone, it lifts the divided score in two of three runs.
+# Why, is open.)
 #
 # ## Limits
 # Scores of a trained model may become large again. And every pair of positions costs a score.

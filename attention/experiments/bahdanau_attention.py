@@ -556,8 +556,10 @@ CLAIMS = [
         "Without the mask, padding takes up to a quarter of the weight, and the loss of the very "
         "same numbers grows about eightfold.",
         control="the mask; model and numbers kept, companions of 2, 4 and 6 digits",
-        refuter="a loss that grows with the companions under the mask, too: it does not change. A "
-        "model trained without the mask is another matter (lesson 06)",
+        refuter="a loss that grows with the companions under the mask, too: it does not change. "
+        "Longer numbers, which get less padding: with three and four digits the loss grows by a "
+        "third and by an eighth only. A model trained without the mask is another matter (lesson "
+        "06)",
         seeds=STORED,
         where="Break it",
     ),
