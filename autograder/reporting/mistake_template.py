@@ -4,6 +4,7 @@ import ast
 import builtins
 import itertools
 import keyword
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -112,7 +113,8 @@ def parsed(source: str) -> list[ast.stmt]:
     """
     for transform in (str, _Python().transform_cell):  # the second takes time, and few need it
         try:
-            tree = ast.parse(transform(source))
+            with warnings.catch_warnings(action="ignore"):  # of a student's text, to nobody
+                tree = ast.parse(transform(source))
         except (SyntaxError, ValueError, RecursionError, MemoryError, TooMuch):
             continue
         return tree.body if _depth(tree) <= DEEPEST else []

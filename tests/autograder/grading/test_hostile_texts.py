@@ -1,0 +1,148 @@
+"""Every step that reads a hand-in's texts either works or says in a sentence what is wrong."""
+
+import contextlib
+import json
+import os
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from autograder import ROOT, CourseError
+from autograder.grading.classroom import item_analysis, unexpected_names
+from autograder.grading.classroom.sample_class import solved
+from autograder.grading.execution.assemble import assemble
+from autograder.grading.notebook import (
+    filenames,
+    lesson_by_content,
+    nbgrader_files,
+    records,
+    submission,
+)
+from autograder.grading.notebook.submission import Cell, Submission
+from autograder.grading.running import result_dependencies
+from autograder.imports import modules
+from autograder.reporting import mistake_template, student_answers, unexplained
+from tests.autograder.small_class import SLUG
+
+MASTER = solved(SLUG)
+PIECES = [
+    *("import attention.", "from attention import ", "a", ".", "attention", "\n", "\0", "\ud800"),
+    *("(", ")", "[", "{", "-", "not ", "lambda: ", ".a", "()", "def f():\n ", "if 1:", "'''", '"'),
+    *("%time ", "%%time\n", "!ls\n", "f?\n", ", f x\n", "x = %time\n", ">>> ", "\\\n", "9", "1e9"),
+    *("\u202e", "\u2028", "\u00a0", "e\u0301", "\U0001f600", "  got       ", "…, …, ", "\t", "#"),
+]
+ANYTHING = st.characters(categories=["L", "M", "N", "P", "S", "Z", "Cc", "Cf", "Co", "Cn", "Cs"])
+RUNS = st.builds(
+    lambda piece, count: piece * count, st.sampled_from(PIECES), st.sampled_from([1, 2, 99, 3000])
+)
+TEXTS = st.lists(RUNS | st.text(ANYTHING, max_size=20), max_size=5).map("".join)
+NONSENSE = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=6,
+)
+
+
+def as_answer(text):
+    """A notebook in which ``text`` stands above an answer, below it, and in its names."""
+    answer = Cell("code", f"def softmax(scores, dim):\n    return f(scores)\n{text}", "softmax")
+    own = [Cell(kind, text, text) for kind in ("code", "markdown")]
+    return assemble(MASTER, Submission([*own, answer, *own]))
+
+
+def examples(text):
+    wrong = {"name": "softmax", "score": 0, "max": 1, "reason": text}
+    rows = [{"student": text[:128], "lesson": SLUG, "exercises": [wrong]}] * 2
+    item_analysis.faults(rows)
+    return unexplained.clusters(rows, {text[:128]: {"softmax": text}}, None)
+
+
+STEPS = {
+    "imports": lambda text: modules(result_dependencies._imports(text), ROOT, by_name=True),
+    "definitions": lambda text: lesson_by_content.defined(Submission([Cell("code", text)])),
+    "assembling": lambda text: json.dumps(as_answer(text)),
+    "statements": mistake_template.parsed,
+    "a stored mistake": lambda text: mistake_template.stub(as_answer(text), SLUG, "softmax"),
+    "an example": lambda text: student_answers.example(text, "ada"),
+    "a reason": examples,
+    "a student's name": lambda text: (filenames.plain(text), filenames.not_an_id(text)),
+    "who is meant": lambda text: list(unexpected_names.strangers({"ada": True}, [HANDED(text)])),
+    "a file's name": filenames.original,
+}
+
+
+def HANDED(text):  # noqa: N802
+    return type("Named", (), {"student": text})
+
+
+@pytest.mark.parametrize("step", STEPS)
+@given(text=TEXTS)
+@example(text="import attention." + "a" * 300)
+@example(text="%time\n" * 700)
+@example(text="def f():\n    return x" + ".a" * 3000)
+@example(text="(" * 5000)
+def test_a_text_of_any_kind_is_read_or_refused(step, text):
+    text = text.encode("utf-8", "replace").decode() if "name" not in step else text
+    with contextlib.suppress(CourseError):
+        STEPS[step](text)
+
+
+DEEP = ["[" * 100_000, '{"a":' * 3000 + "1" + "}" * 3000, "[" * 900 + "]" * 900, "9" * 9999, ""]
+
+
+@given(value=NONSENSE, text=TEXTS | st.sampled_from(DEEP))
+def test_metadata_and_files_of_any_kind_are_read_or_refused(tmp_path_factory, value, text):
+    cell = {"cell_type": "code", "source": value, "metadata": value}
+    named = {"cell_type": "code", "source": "", "metadata": {"nbgrader": {"grade_id": value}}}
+    about = {"kernelspec": value, "autograder": {"lesson": value}}
+    cells = [cell, named, value]
+    for notebook in (
+        value,
+        {"nbformat": 4, "cells": cells, "metadata": about},
+        {"nbformat": value},
+    ):
+        json.dumps(assemble(MASTER, submission.parse(notebook)))
+    folder = tmp_path_factory.mktemp("hand-in")
+    kept = {"student": "ada", "lesson": SLUG, "exercises": [], "problem": value, "parts": value}
+    odd = {
+        **kept,
+        "problem": "",
+        "parts": {},
+        "exercises": [{"name": value, "score": value}, value],
+    }
+    for content in (text, json.dumps(value), json.dumps(kept), json.dumps(odd)):
+        for name in (f"{SLUG}.ipynb", "timestamp.txt", records.REASONS):
+            (folder / name).write_bytes(content.encode("utf-8", "surrogatepass"))
+        submission.read(folder / f"{SLUG}.ipynb")
+        nbgrader_files.moment(folder)
+        found = records.load(folder)
+        assert found is None or isinstance(found.problem, str) and isinstance(found.parts, dict)
+
+
+@pytest.mark.parametrize("depth", [50, 3000, 100_000])
+def test_an_answer_that_is_nested_deep_is_written_again_or_is_none(depth):
+    text = f"def softmax(scores, dim):\n    return scores{'.a' * depth}"
+    try:
+        assert (".a" * depth) in mistake_template.stub(as_answer(text), SLUG, "softmax")
+    except CourseError:
+        assert depth > 50
+
+
+def test_a_long_chain_of_helpers_is_found():
+    chain = "".join(f"def h{n}(x):\n    return h{n + 1}(x)\n" for n in range(2000))
+    text = f"{chain}h2000 = abs\ndef softmax(scores, dim):\n    return h0(scores)"
+    told = mistake_template.stub(
+        assemble(MASTER, Submission([Cell("code", text, "softmax")])), SLUG, "softmax"
+    )
+    assert told.count("def _h") == 2000
+
+
+def test_a_link_to_no_possible_path_is_no_submission(tmp_path):
+    from autograder.grading.classroom.folders import Course
+
+    (tmp_path / "class" / "submitted" / "ada" / SLUG).mkdir(parents=True)
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    for place in (tmp_path / "class" / "submitted" / "eve", tmp_path / "class" / "submitted/ada/x"):
+        os.symlink("a" * 300, place)
+    assert [one.student for one in Course(tmp_path).submissions()] == ["ada"]
