@@ -360,8 +360,8 @@ shares = experiments.letters_and_numbers(model, corpus)
 # grows, but the vector does not: this is the **fixed-length bottleneck**. Its cliff is steep
 # because one wrong letter spoils a number. Of the letters of six-digit numbers 93.5 % are right,
 # but 52 must be right in a row: were errors independent, that would be 0.935 to the power of 52, or
-# 3 %. (The shares at two digits are of 14 numbers. In training every length came up equally often,
-# so each of the short numbers many times.)
+# 3 %. (Here and in later lessons, the shares at two digits are of 14 numbers. In training every
+# length came up equally often, so each of the short numbers many times.)
 #
 # Is the *size* of the vector to blame? A wider translator has a longer vector, but also a stronger
 # encoder and decoder. So take them apart: train GRUs of 64 and of 128 numbers, and let the decoder

@@ -385,9 +385,13 @@ def race(SelfAttentionHead: Callable[[int, int], nn.Module], d: int = 64) -> int
         title = "one sequence" if B == 1 else f"a batch of {B}"
         plots.lines(lengths, clock, ax, title, "T", "milliseconds", log=True)
         ax.set(yscale="log")
+        ax.minorticks_off()
+        ax.set_xticks(lengths[::2], [str(T) for T in lengths[::2]])
+        ax.get_legend().remove()
         pairs = zip(lengths, *clock.values(), strict=True)
         slower.append(next((int(T) for T, ours, theirs in pairs if ours > theirs), None))
         print(f"{title}: attention takes longer from T =", slower[-1] or f"> {lengths[-1]}")
+    plots.legend(axes[0], fontsize=8, loc="upper left")
     return slower[0]
 
 
