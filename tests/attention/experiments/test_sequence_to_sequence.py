@@ -19,9 +19,9 @@ def test_the_record_is_read_with_one_factor_changed(capsys):
     share = experiments.vector_network_and_steps(Seq2Seq, numbers())
     said = capsys.readouterr().out
     assert share == pytest.approx(0.53)
-    assert "64 of 128 numbers   0.93   0.89   0.87" in said
-    assert "64 of 64 numbers   0.43   0.30   0.45" in said
-    assert "1000 steps         0.53   0.60   0.43" in said
+    assert "64 of 128 numbers    0.93   0.89   0.87" in said
+    assert "64 of 64 numbers     0.43   0.30   0.45" in said
+    assert "1000 steps           0.53   0.60   0.43" in said
     assert "3000 steps, seed 0 alone: 1.00, six digits 0.15" in said
 
 
