@@ -41,18 +41,17 @@ TIED = ("none", "target", "all")  # the ways in which Translator may share its t
 # %% [markdown]
 # ## What fails without this idea
 # The translator of lesson 03 looks back at all words, but it still *reads* and *writes* with
-# recurrent networks, in which each state waits for the one before. How many steps of one batch must
-# run one after the other?
+# recurrent networks, in which each state waits for the one before. In training, how many steps of
+# one batch must run one after the other?
 
 # %% demo=true
-# These helpers answer exercise 10.2: they are hidden while it is graded.
 from attention.experiments import transformer as experiments
 
 experiments.steps_in_a_row()
 
 # %% [markdown]
-# What the first word says must also survive all these steps. In a Transformer any two positions are
-# one attention apart (lesson 05).
+# This is so in training only, where the target is known: a translation is *written* letter by letter
+# by both. In a Transformer any two positions are one attention apart (lesson 05).
 #
 # ## The idea
 # The **encoder** turns the source into vectors that depend on the whole sentence: the *memory*. The
@@ -62,13 +61,13 @@ experiments.steps_in_a_row()
 # ![Left, the encoder: the source is embedded and passes N times through self-attention and a
 # feed-forward network; what leaves the last layer is the memory. Right, the decoder: the target is
 # shifted right, embedded, and passes N times through causal self-attention, cross-attention, which
-# reads the memory, and a feed-forward network; the generator scores the next tokens. A residual
-# connection leads past each of the five sublayers to a box Add and Norm. At the arrows: ids have
-# the shape (B, T), vectors (B, T, d_model), scores (B, T_q,
-# target_size).](figures/transformer_way.svg)
+# reads the memory, and a feed-forward network; the generator scores the next tokens. Each of the five
+# sublayers begins with a norm, and a residual connection leads past both to a box Add. One more norm
+# stands after each stack. At the arrows: ids have the shape (B, T), vectors (B, T, d_model), scores
+# (B, T_q, target_size).](figures/transformer_way.svg)
 #
-# This is post-norm, as in the paper. In a pre-norm model, like ours, the norm comes first in each
-# sublayer, and each stack ends with one more.
+# This is pre-norm, as our model will be. The paper's is post-norm: there a norm follows each sum, and
+# the stacks end without one more.
 #
 # Attention is used in **three ways**, with different inputs:
 #
@@ -81,7 +80,7 @@ experiments.steps_in_a_row()
 # The paper's base model has N = 6 layers on each side, d_model = 512, 8 heads, and d_ff = 2048.
 #
 # ## Shifted right
-# At each position the decoder must say a letter that it has not yet read. For “zwölf”:
+# At each position the decoder must predict a letter that it has not yet read. For “zwölf”:
 
 # %%
 says = ["z", "w", "ö", "l", "f", "EOS"]
@@ -89,8 +88,9 @@ print("reads  " + "".join(f"{token:<5}" for token in ["BOS", *says[:-1]]))
 print("says   " + "".join(f"{token:<5}" for token in says))
 
 # %% [markdown]
-# Position 3 says “l”; the mask lets it see BOS, z, w and its own ö. In training all positions speak
-# at once: this is the teacher forcing of lesson 02, with its `shift_right`.
+# Position 3 (counting from 0) must predict “l”. It may see BOS, z, w and ö, the letter at its own
+# place. In training all positions predict at once: this is the teacher forcing of lesson 02, with its
+# `shift_right`.
 #
 # ## Masks from tokens
 # ### Exercise 10.1 · `masks_from_tokens`
@@ -142,7 +142,7 @@ experiments.masks_of_a_batch(masks_from_tokens)
 # on the embeddings (1).
 #
 # Write the whole path of the data, with **one** layer on each side: the figure with N = 1. The
-# masks are given. There are five short parts:
+# masks and the layers are given; these layers are post-norm, so there are no last norms. There are five short parts:
 # - `__init__`: the tables and layers are there; tie what `tied` asks for,
 # - `embed`: rows times √d_model, plus positions, then dropout,
 # - `encode` and `decode`: from ids to the memory, and from ids and memory to the scores,
@@ -325,12 +325,12 @@ experiments.sizes_in_the_paper(transformer_parameters)
 
 # %% [markdown]
 # The paper says 65 and 213 million, with “about 37 000” tokens; our totals are within 3 % of both.
-# (Both cannot be exact: the last column says how many rows each implies, but the two models share a
-# vocabulary.) Without tying, more than half of the base model would be tables.
+# (The last column gives the vocabulary that each total implies. The two differ although the models
+# share one vocabulary, so at least one total in the paper is rounded or counts something else.) Without tying, more than half of the base model would be tables.
 #
 # ## Is it right?
 # Three tests before training: no layer sees the future, padding changes nothing, and the model can
-# learn one batch by heart. If not, it has a bug or an unsuitable learning rate.
+# learn one batch by heart. If one of them fails, it has a bug or an unsuitable learning rate.
 
 # %% demo=true
 experiments.three_tests(Transformer)
