@@ -39,8 +39,8 @@ torch.set_num_threads(1)  # as fast for small matrices, and much faster beside o
 # ## What fails without this idea
 # This translator was trained by `python -m attention.train numbers`. Encoder and decoder have two
 # layers each, and each of the six attentions has four heads. We look at its first cross-attention
-# while it writes 231. Then every cross-attention gives its weights to the *wrong* words, at random,
-# and the model has to name each letter again, given the true letters before it.
+# while it writes 231. Then we shuffle the weights of every cross-attention, so that they fall on
+# the wrong words, and let the model predict each letter again from the true letters before it.
 
 # %% demo=true
 model, corpus = shipped.trained("numbers")
@@ -59,15 +59,18 @@ _ = experiments.shuffled_weights()
 
 # %% [markdown]
 # *Shares of right letters: with the weights as they are, shuffled three times, and all equal
-# (“uniform”). “First letters” begin a German number word; those “inside” are its others.* With the
-# weights on wrong words, no number is right, and only one first letter in ten. But inside the words
-# nearly nine letters in ten are still right: after *dreiß* comes *ig*, whatever the source says.
-# The map still shows a lot of weight on *thirty* there.
+# (“uniform”). “First letters” begin a German number word; “inside” means all its other letters.*
+# With the weights on wrong words, no number is right, and only one first letter in ten. But inside
+# the words nearly nine letters in ten are still right: after *dreiß* comes *ig*, whatever the
+# source says. The map still shows a lot of weight on *thirty* there.
 #
 # ## The idea
-# “Attention explains” can mean that a head looks at some place, that the answer depends on a token
-# or on one vector, that no other weights would do, or that a head is needed. You will measure each
-# of these.
+# “Attention explains” can mean five things. You will measure each of them:
+# - a head looks at some place (“What do the heads look at?”),
+# - the answer depends on a token (“Does it matter?”),
+# - it depends on one vector (“What if another word stood there?”),
+# - no other weights would do (“Could the weights be different?”),
+# - a head is needed (“Which heads are needed?”).
 #
 # For one head with weights *A*, values *V* and its part of the output matrix:
 #
@@ -98,12 +101,9 @@ for weights in ([0.5, 0.0, 0.5], [0.25, 0.5, 0.25], [0.0, 1.0, 0.0]):
 # %% demo=true
 experiments.explore_maps(model, corpus)
 
-# %% demo=true
-experiments.four_maps(model, corpus)
-
 # %% [markdown]
-# *Four maps of 231. Layers and heads count from 0, as in the code.* Some heads seem to have a
-# favourite place, such as the letter just read. But an eye finds patterns in anything. So we score
+# Layers and heads count from 0, as in the code. Some heads seem to have a favourite place, such as
+# the letter just read. But an eye finds patterns in anything. So we score
 # *roles*, such as “looks at the token before”: the share of its weight that a head puts where this
 # role would look. The control is a head with equal weights.
 
@@ -194,10 +194,10 @@ _ = experiments.explanations()
 #
 # ## What if another word stood there?
 # In training no word was ever hidden, so leaving one out puts the model into a situation that it
-# does not know. Here is a test without that flaw. The English names of 931 and 139 contain the same
-# words in another order. Let the encoder read both, and give the decoder the vectors of 931, except
-# for one that comes from 139. Which letters change? This is **activation patching**, or an
-# *interchange intervention* (Geiger et al., 2021).
+# does not know. Here is a test in which it meets only vectors of words that it knows. The English
+# names of 931 and 139 contain the same words in another order. Let the encoder read both, and give
+# the decoder the vectors of 931, except for one that comes from 139. Which letters change? This is
+# **activation patching**, or an *interchange intervention* (Geiger et al., 2021).
 #
 # ### Exercise 17.2 · `ActivationPatching`
 # ●●○ medium · 12 minutes · 2 points
@@ -251,10 +251,21 @@ _ = experiments.patch_many(ActivationPatching(model), corpus)
 # %% [markdown]
 # *100 pairs of held-out numbers with the same kinds of words; one vector is replaced at a time.*
 # Where the other number has another word, the model always writes the first number with this one
-# word taken from the other. Where the two have the same word, and at EOS, nothing ever changes. So
-# the letters of a word depend on the vector at its place, and the decoder takes nothing from this
-# vector but its word. No map says as much. But patching does not say how the decoder finds the
-# place.
+# word taken from the other. Where the two have the same word, and at EOS, nothing ever changes.
+#
+# Does the vector hold only its word? All vectors so far came from the *same* place, so this test
+# cannot say. Now take the vectors of 931 alone, and move them: what is written if that of *nine*
+# stands in the place of *one*, too? Is it 939 again?
+
+# %% demo=true
+_ = experiments.move_vectors(model, corpus)
+
+# %% [markdown]
+# *Above: 931, with its vectors in other places. Below: all numbers with these kinds of words and
+# two different digits.* No: with *nine* in both places the unit is missing. So a vector holds its
+# word **and its place**, and the decoder goes by the place that is *in* the vector. Where the
+# vector stands means nothing to it: the decoder adds a weighted sum over the words, so exchanging
+# two vectors cannot change anything.
 #
 # ## Could the weights be different?
 # By hand it was easy to find other weights with the same output. In a head, a change to a row of T
@@ -422,14 +433,13 @@ compare(prediction, experiments.pruned_heads(), "heads of the encoder that can b
 # %% [markdown]
 # *Share of 500 held-out numbers of which every letter is right, as heads are removed. A curve ends
 # where nothing is right.* By importance, we can remove all eight heads of the encoder, one of the
-# cross-attention and none of the decoder's self-attention. This fits the result of patching: the
-# decoder takes only the word itself from a vector. That these heads can be removed tells you about
-# *this* training run, not about the task.
+# cross-attention and none of the decoder's self-attention. Without the encoder's heads, a vector
+# can hold only its word and its place: for this model that is enough.
 #
-# In the decoder's self-attention, importance is a trap: removing the head that it ranks lowest
-# costs most of the numbers. Greedy search tries before it removes, and avoids this. With all 24
-# heads, importance begins with the encoder's eight; the ninth is that decoder head, and accuracy
-# collapses.
+# In this model's decoder, importance is a trap: removing the head of the self-attention that it
+# ranks lowest costs most of the numbers. Greedy search tries before it removes, and avoids this.
+# With all 24 heads, importance begins with the encoder's eight; the ninth is that decoder head, and
+# accuracy collapses.
 #
 # ### Break it
 # Where does the derivative go wrong? Turn one gate slowly from 1 to 0 and watch the loss: for that
@@ -469,8 +479,8 @@ axes = induction.induction_heads()
 #
 # ## Limits
 # - We measured one model on one task.
-# - With leave-one-out, two words that can replace each other both seem not to matter. Patching
-#   cannot test what two sentences have in common.
+# - If either of two words would do, leaving out one at a time makes both look unimportant. Patching
+#   cannot test what the two vectors have in common, as their place was here.
 # - The null space is that of one head, with all others held still.
 #
 # ## Something of your own
@@ -487,7 +497,7 @@ axes = induction.induction_heads()
 # Attention weights say where a head looks. That is not yet an explanation: many letters do not
 # depend on the weights, and with more tokens than features other weights give the same output. To
 # see whether a letter depends on something, change that, and compare with a control: random
-# weights, equal weights, the same word, or a random order.
+# weights, equal weights, the same word, the same place, or a random order.
 #
 # **Next** [18 · Where does the quadratic
 # go?](../18_efficient_attention/18_efficient_attention.ipynb) You will compute the same contexts
@@ -554,10 +564,11 @@ own = experiments.nearest_inputs(token_identifiability, model, batch)
 compare(prediction, own, "your function, trained model: nearest to the own token")
 
 # %% [markdown]
-# *Shares for 200 sentences, by layer; last, your function on 40 sentences.* The share is
-# 1, but *also in the untrained models*: the residual connection carries the input past every layer.
-# So this measure says nothing about what was learned. The direction of the change alone (“change
-# only”) does: there the trained model stands far above the control.
+# *Shares for 200 sentences, by layer; last, your function on 40 sentences.* The share is 1, but
+# *also in the untrained models*: the residual connection carries the input past every layer. So
+# this measure says nothing about what was learned. The direction of the change alone (“change
+# only”) does: there the trained model stands far above the control. (“Length of the change”: beside
+# that of the input.)
 #
 # A vector can also hold its token where no distance shows it. A **linear probe** (Alain and Bengio,
 # 2016) asks whether a linear classifier, trained on 400 other sentences, can read it.

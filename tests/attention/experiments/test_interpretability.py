@@ -41,3 +41,10 @@ def test_patched_words_are_numbers_where_they_are_in_the_corpus(numbers, capsys)
         "nine": 131, "hundred": 931, "thirty": 931, "one": 939, "EOS": 931, "none": 931
     }  # fmt: skip
     assert "all that differ:   einhundertneununddreißig" in capsys.readouterr().out
+
+
+def test_a_vector_holds_its_place_too(numbers, capsys):
+    found = experiments.move_vectors(*numbers)
+    assert found["as they are"] == found["first and last exchanged"] == 576
+    assert found["the first in both places"] > 560
+    assert "the first in both places  neunhundertdreißig\n" in capsys.readouterr().out
