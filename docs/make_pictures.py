@@ -3,7 +3,7 @@
     python docs/make_pictures.py                # all
     python docs/make_pictures.py drawings       # source/figures/*.png, from the SVG beside them
     python docs/make_pictures.py lesson         # a wrong answer and what its check says
-    python docs/make_pictures.py translation    # where a trained translator looks
+    python docs/make_pictures.py translation    # where a trained translator looks, a mean of heads
 
 Run it again when a drawing, the lesson or the model changes.
 """
@@ -15,16 +15,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-import torch
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from attention.experiments import getting_started  # noqa: E402
 from attention.provided.figures import plots  # noqa: E402
-from attention.provided.models.attention_weights import watch_attention  # noqa: E402
-from attention.train import shipped  # noqa: E402
 from autograder.building import svg_as_png  # noqa: E402
 from tests import needs  # noqa: E402
 from tests.browser import lab  # noqa: E402
@@ -89,23 +87,11 @@ def draw_lesson():
 
 
 def draw_translation():
-    """Write docs/translation.png: the cross-attention of the last layer, head by head, for 931."""
-    model, corpus = shipped.trained("transformer")
-    pair = (931, "nine hundred thirty one", "neunhunderteinunddreißig")
-    batch = corpus.batch([pair])
-    with watch_attention(model) as weights, torch.no_grad():
-        written = model(batch.source, batch.target).argmax(dim=2)  # (B, T)
-    assert torch.equal(written, batch.target), "the model translates 931 wrongly"
-    heads = weights["decoder.layers.1.cross_attention"][0]  # (H, T_q, T_k)
-    words, letters = [*pair[1].split(), "end"], [*pair[2], "end"]
-    axes = plots.panels(columns=len(heads), width=2.15, height=4.8)
-    for number, (ax, head) in enumerate(zip(axes, heads, strict=True)):
-        plots.heatmap(head, ax, f"head {number}", letters, words, colorbar=ax is axes[-1])
-        ax.set(xlabel="", ylabel="letter to be written" if number == 0 else "")
-        ax.tick_params(axis="x", rotation=60)
-        ein = pair[2].index("ein", 1)
-        ax.axhspan(ein - 0.5, ein + 2.5, fill=False, edgecolor=plots.VERMILION, linewidth=1.5)
-    axes[0].figure.savefig(ROOT / "docs" / "translation.png", dpi=180)
+    """Write docs/translation.png: lesson 00's map of 931, the mean over all heads."""
+    ax = getting_started.translation(931)
+    ein = "".join(label.get_text() for label in ax.get_yticklabels()).index("ein")
+    ax.axhspan(ein - 0.5, ein + 2.5, fill=False, edgecolor=plots.VERMILION, linewidth=1.5)
+    ax.figure.savefig(ROOT / "docs" / "translation.png", dpi=180)
 
 
 PICTURES = {"drawings": draw_drawings, "lesson": draw_lesson, "translation": draw_translation}
