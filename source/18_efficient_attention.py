@@ -184,8 +184,8 @@ check.flash_attention(flash_attention)
 # %% [markdown]
 # ### Predict first
 # At T = 4 096, your tiles of 256 · 256 do the same multiplications as dense attention, in Python
-# loops. Are they slower than dense attention, or quicker? (The third line is PyTorch's fused
-# kernel, which also works in tiles.)
+# loops. Are they slower than dense attention, or quicker? (*Dense, kept* is the control: the same
+# table, allocated once beforehand. The fused kernel is PyTorch's; it also works in tiles.)
 
 # %%
 prediction = None  # the time of your tiles, if that of dense attention is 1; None skips this
@@ -197,8 +197,9 @@ compare(prediction, tiles, "time of your tiles, dense attention = 1, here and no
 # %% [markdown]
 # The results agree up to rounding. On a CPU, dense attention takes thirty to eighty times as much
 # memory as the tiles. In spite of the loops the tiles are *quicker*: in the measurement recorded
-# below they take about 0.6 of the time. The multiplications are the same, so they cannot explain
-# this. What differs is where numbers are kept in between.
+# below they take about 0.6 of the time. But where numbers are kept is not the reason here: *dense,
+# kept* writes all T² scores and weights, too, and takes no longer than the tiles. On this CPU, what
+# costs is to ask for two new tables in every call.
 #
 # ## Operations and bytes
 # A processor multiplies numbers faster than its main memory delivers them, so we count two things.
@@ -228,8 +229,8 @@ compare(prediction, experiments.block_sizes(), "quickest block")
 # %% [markdown]
 # *Time of the same multiplications against the block, at T = 2 048 on one machine. Dashed: dense
 # attention.* Small tiles need many small calls, and one tile of T · T is a table again. The best
-# blocks, 128 and 256, take about 0.63 of the time of dense attention. This measurement does not
-# show why large tiles are slower.
+# blocks, about 256, take about 0.6 of the time of dense attention. This measurement does not show
+# why large tiles are slower.
 #
 # ## Another similarity
 # Exact attention stays quadratic in operations. Katharopoulos et al. (2020) replace the exponential
@@ -274,16 +275,17 @@ check.linear_attention(linear_attention)
 
 # %% [markdown]
 # Linear attention does not approximate softmax attention. How do its weights differ? Here is a
-# *lookup*: 24 keys of equal norm, and 24 queries, each equal to one of the keys, *its own*.
+# *lookup*: 24 keys of norm 7, and 24 queries, each equal to one of the keys, *its own*.
 
 # %% demo=true
 experiments.lookup(positive_features)
 
 # %% [markdown]
-# *Weights of 24 queries on 24 keys with 8 numbers each, as shares of the largest in each panel;
-# dots mark a query's own key.* The exponential gives nearly all the weight to that key. The dot
-# product of features gives it little, and often gives another key more. Its table has rank 8 at
-# most, so the 24 contexts are mixtures of 8 vectors.
+# *Weights of 24 queries on 24 keys with 8 numbers each, one draw of twenty, as shares of the
+# largest in each panel; dots mark a query's own key.* The exponential gives nearly all the weight
+# to that key, because the keys are long: with the norm √8 of a standard normal vector it gives a
+# third. The dot product of features gives it little at either norm, and often gives another key
+# more. Its table has rank 8 at most, so the 24 contexts are mixtures of 8 vectors.
 #
 # ## Attention as a recurrent network
 # With a causal mask, query i uses the sums over j ≤ i, which gain one term per position. So linear
@@ -394,16 +396,20 @@ compare(prediction, window, "window, d_k = 16, 32 pairs: right, median of three 
 # %% [markdown]
 # *Share of right answers on 500 new sequences, recorded after 500 steps; one dot or line for each
 # of three seeds, moved a little sideways. Dashed: chance. Left: against d_k. Middle: with fewer
-# pairs. Right: against the distance between a pair and its question.*
+# pairs. Right: against the distance between a pair and its question.* **Signed** is the control:
+# linear attention with q · k itself as similarity, without features and without the division.
 #
 # With d_k = 16 and 32 pairs, dense attention gets 1.00, linear attention 0.70 and the window 0.55.
 #
 # - **Dense** attention recalls everything at every width we tried.
 # - The **window** is as good as dense up to its reach, and guesses beyond.
 # - **Linear** attention sees all distances equally well. With a larger d_k it becomes as good as
-#   dense, and with fewer pairs it does better; four times as many steps change little. So it lacks
-#   room: its state has rank d_k at most, and pairs are mixed up unless the features of their keys
-#   are nearly orthogonal (Schlag et al., 2021).
+#   dense, and with fewer pairs it does better; four times as many steps change little.
+# - **Signed** has a state of the same size and gets 0.92 right, with d_k = 8 0.66 in place of 0.39.
+#   So a state of 16 rows holds more than linear attention finds in it. The sign matters, not the
+#   division: not divided, elu(x) + 1 gets 0.26 to 0.28, and elu(x), which may be negative, 0.91.
+#   Two vectors of positive numbers cannot be orthogonal, so each question brings back something of
+#   every pair (Schlag et al., 2021). Room is a limit as well: with 8 rows signed misses a third.
 #
 # This task was made to be hard for a small state. But Arora et al. (2023) report that recall of
 # this kind accounts for most of the difference between language models with and without attention.
@@ -484,7 +490,7 @@ experiments.cache_sizes()
 # ## Limits
 # - The stored times hold for one machine, one thread of a CPU and float32.
 # - Linear attention had one feature map; others come nearer to the exponential.
-# - Recall was tested with one layer, on one task.
+# - We tested recall with a single layer on a single task.
 #
 # ## Something of your own
 # Invent an attention, and let it take the memory test: `experiments.recall_live(mine=my_attention)`
@@ -499,7 +505,7 @@ experiments.cache_sizes()
 # ## Summary
 # Three costs are quadratic: memory held, bytes moved and operations. Tiles with a running maximum
 # remove the first, without any approximation, and make the second smaller. The third goes only if
-# you compute another function: a window that does not look far, or a state that does not hold much.
+# you compute another function: a window that does not look far, or a state of fixed size.
 # Sharing keys and values among heads makes the cache of a decoder smaller.
 #
 # **Next** [19 · Does it run the real thing?](../19_published_model/19_published_model.ipynb) You
@@ -521,8 +527,7 @@ experiments.cache_sizes()
 # 2. Of five others, only twice as many features recalled more. Shares right after 500 steps,
 #    seeds 0, 1 and 2: elu(x) + 1 0.70, 0.70, 0.70; its square 0.66, 0.67, 0.67; its fourth
 #    power 0.63, 0.65, 0.59; exp(x) 0.56, 0.54, 0.55; the softmax of x 0.52, 0.52, 0.49; exp(x) and
-#    exp(−x) side by side, 32 features, 0.78, 0.82, 0.79. A state with more rows has more room, as
-#    with a larger d_k.
+#    exp(−x) side by side, 32 features, 0.78, 0.82, 0.79. All of these are positive.
 # 3. In `data/efficient_attention.json` between T = 512, where the window takes 3.6 ms and the fused
 #    kernel 2.1, and T = 1 024, where it is 7.1 against 8.2.
 #
