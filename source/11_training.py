@@ -46,8 +46,8 @@ ends = experiments.two_rates()
 
 # %% [markdown]
 # The entropy is the loss of a model that knows only how frequent each letter is. At the low rate
-# the loss slowly falls below the entropy; at the high rate it becomes NaN. A rate between does
-# better, but still has to suit all weights.
+# the loss slowly falls below the entropy; at the high rate it becomes NaN. An intermediate rate
+# does better, but one rate must still serve every weight.
 #
 # ## The idea
 # Training is a loop around the model, and each of its parts has a usual reason:
@@ -273,8 +273,8 @@ axes = experiments.overfitting()
 shares = experiments.padding()
 
 # %% [markdown]
-# One pass over the data is an **epoch**. Each epoch must read the batches in a new random order. If
-# the shortest always come first, the model ends up far worse, as a figure below shows.
+# One pass over the data is an **epoch**, here 343 batches. Buckets are read in random order, not
+# the shortest first; what that is good for stands beside the last figure.
 #
 # ## Short gradients
 # Now and then a batch gives a gradient much longer than usual. **Clipping** sees all gradients as
@@ -282,10 +282,11 @@ shares = experiments.padding()
 # all numbers are multiplied by the same factor.
 #
 # Does one strange batch undo a hundred good ones? In one experiment (`experiments.clipping()`)
-# AdamW trains for 60 steps, then meets one batch of random letters. Ten ordinary steps later the
-# held-out loss is lower than before that batch, with every seed, clipped or not. AdamW protects
-# itself: a long gradient also makes *v* large, and the step is divided by the root of *v*. Where
-# clipping helps is in ordinary steps: after 60 of them the loss is lower with it.
+# AdamW trains for 60 steps, then meets one batch of random letters, whose gradient is two to three
+# times as long as usual. Ten ordinary steps later the held-out loss is lower than before that
+# batch, with every seed, clipped or not; with SGD it is so after twenty. Where clipping helps is in
+# ordinary steps: before the strange batch comes, the loss is lower with it, for both optimisers and
+# all seeds.
 #
 # ## One step from many batches
 # The gradient of a small batch is a noisy estimate of the gradient of all data. How noisy is it?
@@ -428,9 +429,10 @@ axes = experiments.parts_changed()
 # and share of right letters with the mean of the last three checkpoints (one every 10 steps). Each
 # dot is a seed.*
 #
-# - **Order.** Reading from the shortest to the longest is by far the worst. Random batches teach
-#   most per step, probably because sentences of one length are too much alike. Buckets save work
-#   but cost some learning.
+# - **Order.** In 120 steps random batches teach more than buckets: buckets save work but cost some
+#   learning. In what order to read them shows at the end of an epoch, when all numbers were read:
+#   the shortest first leaves 0.90 to 0.92 of the letters right, a random order 0.996 or more
+#   (printed).
 # - **Smoothing.** Without it the loss is lower, but about one more letter in a hundred is wrong.
 # - **Clipping.** Without it slightly fewer letters are right.
 # - **Averaging.** In the first three rows the mean of three checkpoints gets more letters right
