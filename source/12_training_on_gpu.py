@@ -150,9 +150,9 @@ compare(prediction, half, "half of the peak from n =")
 
 # %% [markdown]
 # *Speed against arithmetic intensity: one addition of vectors (left) and products of n × n
-# matrices, n from 16 to 512. Grey: what memory and processor allow.* A point above the roof was
-# measured in a better moment, or its numbers came from a cache, which is faster than memory. Small
-# products lie below the roof because starting an operation also takes time.
+# matrices, by their n. Grey: what memory and processor allow.* A point above the roof comes from a
+# quieter moment, or its numbers came from a cache, which is faster than memory. Small products lie
+# below the roof because starting an operation also takes time.
 #
 # A norm, a softmax or an optimiser step is much like the addition: a few operations for each number
 # that is read. So a *fused* kernel, one program that does several of them while it has the numbers
@@ -306,8 +306,9 @@ speeds = experiments.speed_ladder(peaks, training_flops)
 # %% [markdown]
 # *Target tokens per second of each rung, on your machine once you have run the cells. Dashed and
 # dotted: what the step would reach if all of it ran as fast as one large matrix product.* Whether
-# bfloat16 helps depends on the machine: without units for it, it has to convert numbers first. The
-# two large products above tell which yours is. `make bench-train` measures with more patience, and
+# bfloat16 helps depends on the machine: the large products above tell what yours is good at. If
+# converting to float32 and back is quicker there than multiplying in bfloat16, then it is not the
+# conversion that takes the time. `make bench-train` measures with more patience, and
 # `docs/training.md` has its figures.
 #
 # ## Recurrent or attention: the clock
@@ -319,10 +320,10 @@ ax = experiments.recurrent_or_attention()
 
 # %% [markdown]
 # *Time for each token against the length of the sentences.* Compare how the lines run, not their
-# heights, since the layers do different amounts of work. The recurrent layer's time per token
-# does not grow with T. The plain encoder layer's rises when the T² scores outweigh the rest, the
-# fused one's later. One core does everything one after the other, so it cannot show what a machine
-# with thousands of units gains from “all positions at once”.
+# heights, since the layers do different amounts of work. The recurrent layer's time per token does
+# not grow with T. From T = 64 on, the plain encoder layer's does, and the fused one's less. One
+# core does everything one after the other, so it cannot show what a machine with thousands of units
+# gains from “all positions at once”.
 #
 # ## A rehearsal for those without a GPU
 # A GPU has a memory of its own, and refuses to compute with tensors that lie in the CPU's. The
