@@ -225,7 +225,7 @@ def top_k_gate(scores, k):
 
 
 def load_balance_loss(scores, gates):
-    """Tell how unevenly the tokens are spread: 1 if evenly, E / k if k experts surely get them all.
+    """Tell how unevenly tokens are spread: 1 if all shares, or all probabilities, are equal.
 
     scores   (N, E)  what the gate was made of
     gates    (N, E)  from `top_k_gate`: 0 where an expert was not chosen

@@ -281,18 +281,18 @@ compare(prediction, sorted(bits)[1], "bits a character of your decoder, median o
 # In one sequence of M + N tokens, a causal mask leaves about (M + N)²/2 scores visible. Encoder,
 # cross-attention and decoder have M² + MN + N²/2. We time them for M = 2 048 and N = 64, with dense
 # attention, which computes every score, and with PyTorch's fused kernel (lesson 18), which skips
-# hidden ones.
+# hidden ones. The two rows set in are controls: a mask that hides nothing, and none.
 
 # %% demo=true
 spent = experiments.what_it_costs(M=2048, N=64)
 
 # %% [markdown]
-# For M much larger than N, a decoder alone needs half as many scores as an encoder. Dense attention
-# computes all of them and then hides half: with it, a decoder alone takes two to three times the
-# encoder's time. With the fused kernel a decoder alone can be quicker: in five earlier runs its
-# forward pass took 0.65 to 0.85 of the encoder's time, and two thirds with the backward pass. A
-# single run, like the one above, may differ from these. It also has one set of weights instead of
-# two. The price is that the text is read in one direction only.
+# For M much larger than N, a decoder alone needs half as many scores as an encoder. With dense
+# attention it takes about twice the encoder's time all the same. That is the price of the mask, not
+# of the scores that it hides: without its mask it is as quick as the encoder, and an encoder that
+# is given a mask is as slow. With the fused kernel, which skips hidden scores, a decoder alone is
+# quicker. It also has one set of weights instead of two. The price is that the text is read in one
+# direction only.
 #
 # But half of M² still grows with M². To save more, Liu et al. let each position look at fewer
 # others, and alternate two kinds of layers:
@@ -442,8 +442,8 @@ print(keywords.text(texts[0]), "\n→", keywords.text(summaries[0]))
 # benchmarks.language_models` measures again.)
 #
 # ### Predict first
-# Saying the same four words every time finds 0.34 of the topic words. What share does a model find
-# if it reads half of each text? And if it reads all of it, but coarsely?
+# Always answering with the same four words finds 0.34 of the topic words. What share does a model
+# find if it reads half of each text? And if it reads all of it, but coarsely?
 
 # %%
 prediction = None  # share of topic words from half of each text, from 0 to 1; None skips this
@@ -598,9 +598,12 @@ mixture = MixtureOfExperts(d_model=64, d_ff=64, n_experts=4, k=2)
 mixture(torch.randn(2, 50, 64))
 print("parameters:", sum(p.numel() for p in mixture.parameters()))
 print(f"shares: {mixture.shares}, balance: {mixture.balance.item():.3f}")
+experiments.mixture_beside_one(mixture)
 
 # %% [markdown]
-# The mixture costs as much as one network with 128 hidden units, and stores twice as many weights.
+# The mixture makes as many multiplications as one network with 128 hidden units, and stores twice
+# as many weights. By the clock it takes about twice as long here: many small products, and tokens
+# that are collected and put back.
 #
 # ### ★ Who works?
 # With the topic words, experts add a third to the weights, and three seeds show no clear gain. But
