@@ -60,15 +60,23 @@ class MeanPooled(nn.Module):
         return model.classifier.head(mean_pooling(encoded[:, 1:]))
 
 
-# name: how the model is made, and whether the patches of all images are shuffled
+def without_neighbours():
+    """Two hidden layers on all pixels at once."""
+    layers = nn.Linear(64, 192), nn.ReLU(), nn.Linear(192, 192), nn.ReLU(), nn.Linear(192, 10)
+    return nn.Sequential(nn.Flatten(), *layers)
+
+
+# name: how the model is made, and the side of the pieces of all images that are shuffled, or 0
 NETWORKS = {
-    "CNN": (experiments.cnn, False),
-    "CNN, patches shuffled": (experiments.cnn, True),
-    "ViT, patches of 4 × 4": (lambda: vision_transformer(4), False),
-    "ViT": (vision_transformer, False),
-    "ViT, patches shuffled": (vision_transformer, True),
-    "ViT, no positions": (without_positions, False),
-    "ViT, mean of the patches": (MeanPooled, False),
+    "MLP": (without_neighbours, 0),
+    "CNN": (experiments.cnn, 0),
+    "CNN, patches shuffled": (experiments.cnn, PATCH),
+    "CNN, pixels shuffled": (experiments.cnn, 1),
+    "ViT, patches of 4 × 4": (lambda: vision_transformer(4), 0),
+    "ViT": (vision_transformer, 0),
+    "ViT, patches shuffled": (vision_transformer, PATCH),
+    "ViT, no positions": (without_positions, 0),
+    "ViT, mean of the patches": (MeanPooled, 0),
 }
 LOGISTIC = "logistic regression"
 
@@ -91,7 +99,7 @@ def trained(name, data, seed, epochs):
     make, shuffled = NETWORKS[name]
     train, test = data.train_images, data.test_images
     if shuffled:
-        train, test = (digits.shuffle_patches(images, PATCH) for images in (train, test))
+        train, test = (digits.shuffle_patches(images, shuffled) for images in (train, test))
     torch.manual_seed(seed)
     model = make()
     experiments.train(model, train, data.train_labels, epochs, seed, f"{name}, seed {seed}")

@@ -18,14 +18,17 @@ class Digits(NamedTuple):
     test_labels: Tensor
 
 
-def load() -> Digits:
-    """Return the 1 797 images of scikit-learn, split once: 1 438 to train, 359 to test."""
+def load(split: int = 0) -> Digits:
+    """Return the 1 797 images of scikit-learn: 1 438 to train, 359 to test.
+
+    split  which 359: the lesson's are those of 0
+    """
     from sklearn.datasets import load_digits
 
     both = load_digits()
     images = torch.tensor(both.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(both.target, dtype=torch.int64)
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(split))
     test, train = order[: len(order) // 5], order[len(order) // 5 :]
     return Digits(images[train], labels[train], images[test], labels[test])
 
