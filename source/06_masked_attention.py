@@ -38,7 +38,8 @@ shares = experiments.weight_on_padding()
 
 # %% [markdown]
 # The more padding, the more attention is lost: the result for one sentence depends on the longest
-# sentence in its batch. A language model has a worse problem: a position that can see the next
+# sentence in its batch. (These tokens are small. Where their own scores are far above the padding's
+# 0, hardly any is lost.) A language model has a worse problem: a position that can see the next
 # letter need not learn to predict it.
 #
 # ## The idea
@@ -355,8 +356,8 @@ compare(prediction, known, "share of German numbers")
 
 # %% [markdown]
 # *Loss against training step: the leaking model's falls to 0, the causal one's stays above the
-# dashed line.* No honest model can come below that line, because all words are equally likely and
-# nobody can know which one comes. A loss below it is a sign of a leak.
+# dashed line.* No honest model can come below that line in the mean, because all words are equally
+# likely and nobody can know which one comes. A loss that stays below it is a sign of a leak.
 #
 # With three seeds, and with two subtler leaks, **C** and **G** of the suspects:
 
@@ -376,9 +377,9 @@ ax = experiments.what_leaks_are_worth()
 _ = translator_so_far.up_to("06", scaled_dot_product_attention=masked_attention)
 
 # %% [markdown]
-# *The same picture. Blue: without a mask; the row above it: lesson 05.* In two of the three runs many
-# short numbers are wrong. In training they had the most padding, since longer ones shared their batch;
-# here each length was translated in batches of its own, with hardly any.
+# *The same picture. Blue: without a mask; the row above it: lesson 05.* In two of the three runs
+# many short numbers are wrong. In training they had the most padding, since longer ones shared
+# their batch; here each length was translated in batches of its own, with hardly any.
 #
 # ### Predict first
 # The first run gets .47 of the three-digit numbers right. Let the same model translate the same
@@ -393,12 +394,12 @@ beside = experiments.companions()
 compare(prediction, beside, "right beside a long number, first run")
 
 # %% [markdown]
-# *Share right, three runs of each (recorded). The same numbers are translated in batches without any
-# padding, in batches of one number of digits, and beside a long number.* With the *most* padding all
-# numbers of two and three digits are right, and without padding the fewest. So the padding does not
-# disturb this model: it has learned to lean on it, and fails where it is missing. What it writes
-# depends on the company. With the padding hidden, company changes nothing. (The run that gets .03 of
-# six digits right does so in any company; hidden, the same seed gets .55.)
+# *Share right, three runs of each (recorded). The same numbers are translated in batches without
+# any padding, in batches of one number of digits, and beside a long number.* With the *most*
+# padding all numbers of two and three digits are right, and without padding the fewest. So the
+# padding does not disturb this model: it has learned to lean on it, and fails where it is missing.
+# What it writes depends on the company. With the padding hidden, company changes nothing. (The run
+# that gets .03 of six digits right does so in any company; hidden, the same seed gets .55.)
 #
 # ## Limits
 # A mask cannot stop what mixes positions outside the attention. It saves no work by itself, because
@@ -434,9 +435,9 @@ compare(prediction, beside, "right beside a long number, first run")
 # <details><summary>What we found</summary>
 #
 # Both are recorded, for seeds 0 to 2, in `data/evidence/masked_attention.json`.
-# 1. Seeing the two letters before its own is enough here. With *w* = 1 the loss is 0.36 and 40 to 54 % of the
-#    words are numbers, with *w* = 2 it is 0.32 to 0.33 and 74 to 87 %, with *w* = 16 no better. The
-#    model is also told each letter's place in the word.
+# 1. Seeing the two letters before its own is enough here. With *w* = 1 the loss is 0.36 and 40 to
+#    54 % of the words are numbers, with *w* = 2 it is 0.32 to 0.33 and 74 to 87 %, with *w* = 16
+#    no better. The model is also told each letter's place in the word.
 # 2. It is a leak for writing: the loss is 0.03 to 0.08, and 0 to 23 % of the words are numbers. A
 #    letter between known letters is easy to guess, but while the model writes, the letters after it
 #    do not exist. Such a model can fill gaps in a text that is there. Lesson 16 trains one to read.

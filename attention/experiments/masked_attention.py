@@ -441,8 +441,8 @@ CLAIMS = [
     Claim(
         "The more padding, the more attention is lost",
         control="the padded length; the same two tokens, padding of zeros",
-        refuter="Tokens of other sizes: the share is another, but grows with the padding, since "
-        "every padded key adds the same positive term to the denominator",
+        refuter="Tokens of other sizes: from three times as large on the share is 0.000 at any "
+        "length, so the text says that these are small; at a sixth it is .49 to .90",
         seeds="0, 1, 2",
         where="What fails without this idea",
     ),
@@ -477,11 +477,13 @@ CLAIMS = [
         where="What a leak is worth",
     ),
     Claim(
-        "No honest model can come below that line, because all words are equally likely and "
-        "nobody can know which one comes.",
+        "No honest model can come below that line in the mean, because all words are equally "
+        "likely and nobody can know which one comes. A loss that stays below it is a sign of a "
+        "leak.",
         control="nothing: the entropy of the words that are trained on",
-        refuter="A causal run below it in the mean of the last steps: none of three, nor after "
-        "four times as many steps. A single batch may lie below it by luck of the draw",
+        refuter="A causal run below it in the mean of the last steps: none of three, nor of three "
+        "with four times as many steps (.308 to .321). Single batches do lie below, by "
+        "luck of the draw, hence “in the mean”",
         seeds="0, 1, 2",
         where="What a leak is worth",
     ),
@@ -497,7 +499,8 @@ CLAIMS = [
         "With global blocks all pairs meet in two layers, with random blocks or without. Without "
         "global blocks, random ones shorten 63 layers to between 7 and 12",
         control="each part of BigBird taken away in turn; 64 blocks, 40 draws",
-        refuter="That random blocks are needed for two layers: they are not. DRAWS",
+        refuter="That random blocks are needed for two layers: they are not. With 200 further "
+        "draws the count is 7 to 12 again",
         seeds="0 to 39",
         where="BigBird without its parts",
     ),
