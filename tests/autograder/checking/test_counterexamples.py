@@ -79,6 +79,12 @@ def test_of_arguments_with_one_shape_the_one_that_does_not_fit_is_named():
         assert raised.value.about is wrong
 
 
+def told(exercise, words):
+    """The name of the stored mistake whose hint has these words."""
+    known = registry.mistakes(registry.find(exercise))
+    return next(one.name for one in known if words in one.hint)
+
+
 def judged(returned, exercise, wrong):
     student = Student(LocalAnswer(lambda: returned))
     counterexamples.judge(student, exercise, wrong)
@@ -87,13 +93,13 @@ def judged(returned, exercise, wrong):
 def test_an_input_that_the_right_answer_cannot_take_says_with_what_it_was_called():
     values = torch.zeros(3)
     with pytest.raises(CheckFailed, match="cannot take this input") as raised:
-        judged((values, values, values, 1.0), "soft_lookup", "does_not_square")
+        judged((values, values, values, 1.0), "soft_lookup", told("soft_lookup", "not squared"))
     assert "tensor (3,) float64" in raised.value.got
 
 
 def test_a_refusal_that_the_wrong_answer_forgets_is_a_difference():
     u = torch.zeros(2)
-    judged((u, "nothing"), "kernel_values", "takes_any_name")
+    judged((u, "nothing"), "kernel_values", told("kernel_values", "any name"))
 
 
 def test_what_overflows_in_the_precision_of_the_input_shows_a_fault():

@@ -28,7 +28,7 @@ WRONG = "def attention_backward(q, k, v, weights, grad_context):\n    return q, 
 
 def answers():
     """By student, the cell that is not the solved one."""
-    stage = stored(SLUG, NAME, "forgets_the_scale")
+    stage = stored(SLUG, NAME, "grad_v is right, grad_k is")
     return {"ada": {}, "ben": {NAME: CARELESS}, "cleo": {NAME: stage}, "dan": {NAME: WRONG}}
 
 
