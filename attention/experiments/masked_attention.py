@@ -367,6 +367,7 @@ def companions() -> float:
     }
     rows = read("masked_attention", "companions")
     axes = plots.panels(columns=3, width=2.9, height=2.6)
+    lines: dict[str, list[str]] = {}
     for ax, digits in zip(axes, (2, 3, 6), strict=True):
         named = {
             f"{name}, {way}": [row[key][row["digits"].index(digits)] for row in found]
@@ -378,9 +379,12 @@ def companions() -> float:
         }
         seeds.dots(named, ax, f"{digits} digits", "right", shares=True, stroke=False)
         for label, shares in named.items():
-            print(f"{digits} digits  {label:<25}", *(f"{share:.2f}" for share in shares))
+            some = " ".join(f"{share:.2f}" for share in shares)
+            lines.setdefault(label, []).append(f"{digits} digits {some}")
         if digits == 3:
             beside = named["seen, beside a long one"][0]
+    for label, some in lines.items():
+        print(f"{label:<25}", *some, sep="   ")
     return beside
 
 
