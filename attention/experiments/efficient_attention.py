@@ -556,7 +556,7 @@ def _recall_axes(axes: Sequence[Any], chance: float) -> None:
     axes[0].set_ylabel("right")
     plots.tell_apart(axes[2])
     named = {line.get_label(): line for line in axes[2].lines[:-1]}
-    where: Any = {"loc": "outside upper center", "ncols": 3, "fontsize": 8}
+    where: Any = {"loc": "outside upper center", "ncols": 4, "fontsize": 8}
     axes[0].figure.legend(named.values(), named, **where)
 
 
@@ -567,7 +567,7 @@ def _shares(rows: Sequence[Mapping[str, Any]], kind: str, d_k: int) -> list[floa
 def _recall_numbers(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print the shares of each seed; with more steps; and the window's within and beyond reach."""
     for kind in KINDS:
-        for d_k in sorted({row["d_k"] for row in rows}):
+        for d_k in sorted({row["d_k"] for row in rows if row["kind"] == kind}):
             shares = (f"{share:.3f}" for share in _shares(rows, kind, d_k))
             print(f"{kind:<7} d_k {d_k:<4} 32 pairs:", *shares)
     longer = [row for row in stored()["recall"] if row["steps"] > rows[0]["steps"]]
