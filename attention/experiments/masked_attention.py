@@ -379,8 +379,8 @@ def companions() -> float:
         }
         seeds.dots(named, ax, f"{digits} digits", "right", shares=True, stroke=False)
         for label, shares in named.items():
-            some = " ".join(f"{share:.2f}" for share in shares)
-            lines.setdefault(label, []).append(f"{digits} digits {some}")
+            said = " ".join(f"{share:.2f}" for share in shares)
+            lines.setdefault(label, []).append(f"{digits} digits {said}")
         if digits == 3:
             beside = named["seen, beside a long one"][0]
     for label, some in lines.items():
