@@ -256,9 +256,10 @@ smallest = experiments.certainty(label_smoothed_loss)
 axes = experiments.overfitting()
 
 # %% [markdown]
-# *Losses without smoothing, and the mean probability of the model's own letter where that letter is
-# wrong; mean and range of three seeds.* This is **over-fitting**: the loss on the 60 numbers falls
-# to 0, or to about 0.1 with smoothing, while the loss on all others stops at about a half.
+# *Losses without smoothing, the held-out one from step 60 on, and the mean probability of the
+# model's own letter where that letter is wrong; mean and range of three seeds.* This is
+# **over-fitting**: the loss on the 60 numbers falls to 0, or to about 0.1 with smoothing, while the
+# loss on all others stops at about a half.
 #
 # Here smoothing keeps its promise: where the model is wrong it is less certain (about 0.55 instead
 # of 0.8), and its held-out loss is lower. The share of right letters hardly differs.

@@ -549,7 +549,8 @@ EXPERIMENTS = {
         control="what is given to it: nothing, “seven hundred”, or “two thousand seven hundred”; "
         "the model is kept",
         refuter="texts with “seven hundred” as often as other hundreds, or none that go on "
-        "rightly: neither. Another hundred kept back was not tried",
+        "rightly: neither. With “four hundred” kept back in its place: 0, 1 and 1 of 400, and 161 "
+        "to 183 of 200",
         points=[*({"seed": seed} for seed in SEEDS), SHORT],
         run=keep_back,
         again=SHORT,
