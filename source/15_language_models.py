@@ -596,7 +596,6 @@ from attention.language_models import MixtureOfExperts
 torch.manual_seed(0)
 mixture = MixtureOfExperts(d_model=64, d_ff=64, n_experts=4, k=2)
 mixture(torch.randn(2, 50, 64))
-print("parameters:", sum(p.numel() for p in mixture.parameters()))
 print(f"shares: {mixture.shares}, balance: {mixture.balance.item():.3f}")
 experiments.mixture_beside_one(mixture)
 

@@ -448,8 +448,10 @@ def readers() -> dict[str, Any]:
 
 
 def mixture_beside_one(mixture: Any, d_model: int = 64, d_ff: int = 128) -> None:
-    """Print milliseconds, forward and backward, of a mixture and of one network as wide as k."""
+    """Print weights and milliseconds, forward and backward: a mixture, one network as wide as k."""
     one = nn.Sequential(nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model))
+    count, other = (sum(p.numel() for p in layer.parameters()) for layer in (mixture, one))
+    print(f"parameters: mixture {count:,}, one network {other:,}")
     for tokens in (2128, 8512):
         x, told = torch.randn(1, tokens, d_model), []
         for layer in (mixture, one):
