@@ -2,8 +2,8 @@
 # # 07 · Why several at once?
 #
 # An attention head makes one average per position. A word that needs two things at once, say its
-# subject and its verb, gets a mixture of both. Several smaller heads can each look somewhere else,
-# with no more parameters than one large head.
+# subject and its verb, gets both in the same places, added up. Several smaller heads can each look
+# somewhere else, with no more parameters than one large head.
 #
 # **After this lesson** you can
 # - **split** vectors into heads and **merge** them again,
@@ -38,11 +38,14 @@ torch.set_num_threads(1)  # as fast for small matrices, and much faster beside o
 values = torch.tensor([[4.0, 0.0], [9.0, 9.0], [7.0, 1.0], [0.0, 6.0]])
 one_head = 0.5 * values[0] + 0.5 * values[3]
 print("one head:", one_head.tolist(), "- could as well be half of (1, 5) and half of (3, 1)")
-two_heads = torch.cat([values[0], values[3]])
-print("two heads, side by side:", two_heads.tolist())
+print("two heads, side by side:", torch.cat([values[0], values[3]]).tolist())
+placed = torch.eye(4)[:, :, None] * values  # (4, 4, 2): each key writes in a row of its own
+print("one head, each key in a row of its own:", (0.5 * placed[0] + 0.5 * placed[3]).tolist())
 
 # %% [markdown]
-# An average forgets what it was made of.
+# An average mixes what stands in the same place, and one head has one $W_v$: all contents come in
+# the same places. (In the last line they do not, at the price of a place for each key.) Two heads
+# put two contents in two places.
 #
 # ## The idea
 # Run several attentions in parallel, each with its own projections, and put their contexts side by
@@ -228,7 +231,7 @@ print("without head 1:", torch.allclose(whole - without, updates[:, 1], atol=1e-
 # Eight items stand in a row. Each has a *name*, a *content* of four numbers, and the names of **two
 # items** whose contents it must report, drawn at random. We train one layer with 1, 2 and 4 heads,
 # all with the same number of parameters. The loss is the mean squared error, which is 1 for a model
-# that always answers 0. Where will one head end?
+# that always answers 0. At what loss will one head level off?
 
 # %%
 prediction = None  # the loss of one head, from 0 to 1; None skips this
@@ -249,9 +252,10 @@ compare(prediction, losses[1], "loss of one head")
 ax = experiments.how_many_heads()
 
 # %% [markdown]
-# *Loss after 240 steps against the number of heads, one line for each of three seeds (recorded).*
-# From two to seven heads the task is solved. With 14 heads of two dimensions a loss of 0.04 to 0.07
-# remains, with 28 heads of one dimension 0.31 to 0.39.
+# *Loss against the number of heads, one line for each of three seeds (recorded): solid after 240
+# steps, dashed after 960.* Two to seven heads solve the task in 240 steps. Smaller heads are
+# slower: 14 heads of two dimensions need more steps, and 28 heads of one dimension are not done
+# after 2400.
 #
 # Where do the two heads look?
 
@@ -270,9 +274,9 @@ experiments.silence(*trained[2])
 
 # %% [markdown]
 # With two heads, the report that the silent head fetched is lost. The error of the other report
-# stays below 0.05, except in one layer of ten, where it rises to 0.17. With four heads, each layer
-# has one that is hardly missed. Voita and colleagues (2019) found both kinds in trained
-# translators: heads with a task, and many that can be removed at little cost (lesson 17).
+# stays below 0.05, except in one layer of ten, where it rises to 0.17. Each layer of four heads has
+# one that can be removed almost without loss. Voita and colleagues (2019) found both kinds in
+# trained translators: heads with a task, and many that can be removed at little cost (lesson 17).
 #
 # ## How large is it?
 # In the paper's base model, the four projections of one attention have 1 050 624 parameters,
@@ -290,14 +294,14 @@ factor = experiments.memory_of_heads(MultiHeadAttention)
 compare(prediction, factor, "factor")
 
 # %% [markdown]
-# *Megabytes that one call allocates, all its tensors added, against the number of heads; the
-# parameters are the same at each.* The tables hold *H* · T_q · T_k numbers, and with 16 heads they
-# are nearly all that is stored. Fused attention does not store them.
+# The numbers are megabytes that one call allocates, all its tensors added. The tables hold *H* ·
+# T_q · T_k numbers, and with 16 heads they are nearly all of it. Fused attention does not store
+# them.
 #
 # ## Do the heads ask different questions?
-# The scores of head *h*, without scale and biases, are $x\,W_q^h W_k^{h\top} x^\top$. The matrix
-# $W_q^h W_k^{h\top}$ has rank d_head at most: it compares the vectors in no more than d_head
-# directions. The sum of these matrices over all heads may have up to d_model. Are they used?
+# The scores of head *h*, without scale and biases, are $x\,A_h\,x^\top$ with $A_h = W_q^h
+# W_k^{h\top}$. Put these matrices side by side: $[A_1\, A_2\, \dots\, A_H]$. If all heads asked the
+# same question, they would need no more directions together than one of them.
 #
 # ### Exercise 7.5 · `captured_variance`
 # ●●○ medium · 8 minutes · 2 points
@@ -319,18 +323,16 @@ from attention.multi_head_attention import captured_variance
 check.captured_variance(captured_variance)
 
 # %% [markdown]
-# How many of its 7 directions does each of four heads use, and how many of 28 do they use together,
-# before training and after?
+# How many directions do one, two and four heads need?
 
 # %% demo=true
-axes = experiments.directions(trained[4][0], MultiHeadAttention, captured_variance)
+ax = experiments.directions(trained, MultiHeadAttention, captured_variance)
 
 # %% [markdown]
-# *Captured variance against the number of directions. Left: the single heads, which spread over
-# several of their 7. Right: all heads together, whose curve reaches 1 at 7 of 28 (dashed) after
-# training, and only near 20 before it.* Together they use few directions. But so does one head
-# alone, as the printed numbers show: the **task** needs no more. Cordonnier and colleagues found
-# the same in BERT: no single head has a low rank, but all together have.
+# *Captured variance against the number of directions, for trained layers of 1, 2 and 4 heads and an
+# untrained one; dashed: 7 and 14.* One head needs 7 directions: it asks for one of eight names, and
+# a softmax does not notice what is added to all scores alike. Two heads need 14: they ask two
+# different questions. Four heads hardly need more: they ask the same two.
 #
 # ## Fewer keys to remember
 # A model that writes a text keeps the keys and values of all tokens so far, in the *KV cache*. For
@@ -399,8 +401,13 @@ _ = translator_so_far.up_to("07", MultiHeadAttention=MultiHeadAttention)
 
 # %% [markdown]
 # *The same picture, with this lesson's runs in blue.*
-# Four heads are no better than one: with six digits one run is as good, one somewhat worse, and one
-# gets nearly nothing right. Perhaps one head is enough where each letter needs one word.
+# This row also has $W_o$ and biases. The control is the same layer with one head, with six seeds:
+
+# %% demo=true
+experiments.four_heads_or_one()
+
+# %% [markdown]
+# FOURHEADS
 #
 # ## Limits
 # How many heads are needed depends on the task. That heads *may* look at different things does not
@@ -433,8 +440,8 @@ _ = translator_so_far.up_to("07", MultiHeadAttention=MultiHeadAttention)
 # %% [markdown] answer=true
 # <details><summary>What we found</summary>
 #
-# 1. No: after 960 steps its loss is 0.44 for seeds 0 to 2; after 240 it was 0.43 to 0.45. A
-#    weighted sum of two contents cannot be taken apart again.
+# 1. No: after 960 steps its loss is 0.44 for seeds 0 to 2; after 240 it was 0.43 to 0.45.
+#    Whatever it looks at, both contents come in the same places.
 # 2. Not here: two heads end at a loss below 0.002 for seeds 0 to 2, without it and with it. The
 #    read-out is a matrix over all heads as well, and two linear maps in a row are one. In a
 #    Transformer the sum goes back to the residual stream (lesson 09): there `W_o` says where in it

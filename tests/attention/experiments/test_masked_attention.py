@@ -11,6 +11,7 @@ from attention.experiments.masked_attention import (
     LONGEST,
     TRAINED_ON,
     Speller,
+    companions,
     draw_masks,
     least_loss,
     steps_to_meet,
@@ -74,3 +75,11 @@ def test_a_leak_goes_below_the_least_loss_and_a_causal_mask_does_not():
 def test_the_least_loss_is_that_of_a_table_of_all_words():
     letters = sum(len(word) + 1 for word in TRAINED_ON) / len(TRAINED_ON)
     assert least_loss() == pytest.approx(math.log(len(TRAINED_ON)) / letters)
+
+
+def test_a_translator_that_sees_its_padding_is_best_beside_a_long_number(capsys):
+    assert companions() > 0.95
+    said = capsys.readouterr().out
+    assert "seen, no padding            2 digits 0.29 0.50 1.00" in said
+    hidden = [line[28:] for line in said.splitlines() if line.startswith("hidden")]
+    assert len({*hidden}) == 1

@@ -39,13 +39,22 @@ def test_two_heads_go_on_where_one_stops_look_at_one_item_each_and_are_missed(mo
     assert sorted([first.index(max(first)), second.index(max(second))]) == [0, 1]
     assert min(max(first), max(second)) > 0.7
     experiments.silence(*trained[2])
-    each, together = experiments.directions(trained[4][0], MultiHeadAttention, captured_variance)
-    assert together.lines[0].get_ydata()[6] > 0.95 > together.lines[1].get_ydata()[6]
-    assert len(each.lines[0].get_ydata()) == 7
+    ax = experiments.directions(trained, MultiHeadAttention, captured_variance)
+    one, two = (line.get_ydata() for line in ax.lines[:2])
+    assert one[6] > 0.95 > two[6]  # one head asks in 7 directions, two heads in 14
+    assert two[13] > 0.95
+
+
+def test_two_heads_that_ask_the_same_need_no_more_directions_than_one():
+    layer = MultiHeadAttention(28, 2)
+    for part in (layer.W_q, layer.W_k):
+        part.weight.data[14:] = part.weight.data[:14]
+    shares = captured_variance(experiments.side_by_side(layer))
+    assert shares[13] > 0.9999
 
 
 def test_figures_of_cost_and_of_sharing():
-    assert len(experiments.how_many_heads().lines) == 3
+    assert len(experiments.how_many_heads().lines) == 6  # three seeds, two numbers of steps
     assert experiments.memory_of_heads(MultiHeadAttention) > 8
     sizes = experiments.cache_sizes(share_heads)
     assert sizes["multi-head"] == 4 * sizes["grouped-query"] == 32 * sizes["multi-query"] == 4096
