@@ -20,7 +20,6 @@ from torch import nn
 from attention.encoders_and_vision import (
     VisionTransformer,
     blank_each_patch,
-    mean_pooling,
     patchify,
 )
 from attention.experiments import encoders_and_vision as experiments
@@ -46,20 +45,6 @@ def without_positions():
     return model
 
 
-class MeanPooled(nn.Module):
-    """The same, but the mean of all patches decides, not the extra token."""
-
-    def __init__(self):
-        super().__init__()
-        self.model = vision_transformer()
-
-    def forward(self, images):
-        """Score every class: (B, 1, 8, 8) -> (B, 10)."""
-        model = self.model
-        encoded = model.classifier.encode(model.embedding(patchify(images, PATCH)))
-        return model.classifier.head(mean_pooling(encoded[:, 1:]))
-
-
 def without_neighbours():
     """Two hidden layers on all pixels at once."""
     layers = nn.Linear(64, 192), nn.ReLU(), nn.Linear(192, 192), nn.ReLU(), nn.Linear(192, 10)
@@ -76,7 +61,6 @@ NETWORKS = {
     "ViT": (vision_transformer, 0),
     "ViT, patches shuffled": (vision_transformer, PATCH),
     "ViT, no positions": (without_positions, 0),
-    "ViT, mean of the patches": (MeanPooled, 0),
 }
 LOGISTIC = "logistic regression"
 
