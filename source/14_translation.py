@@ -330,8 +330,9 @@ show_pieces("two hundred thirty one")
 # %% [markdown]
 # Two trainings on the real sentences were recorded. The long one took 20 000 steps, an hour on two
 # cores: 2 638 720 parameters, **41.1** BLEU on the 1 000 test sentences, and 40.7 with another seed
-# (`docs/training.md` has its curves and its signature). The published Transformer-Tiny (Wu et al.,
-# 2021) is said to have 41.0, without a signature. Of the short one everything was recorded:
+# (`docs/training.md` has its curves and its signature). For the published Transformer-Tiny (Wu et
+# al., 2021) 41.0 is reported. We do not know the signature of that score, so the two cannot be
+# compared. Of the short one everything was recorded:
 
 # %% demo=true
 ax = experiments.short_training()
