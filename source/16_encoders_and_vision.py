@@ -468,7 +468,7 @@ axes = experiments.where_it_looks(model, blank_each_patch)
 
 # %% [markdown]
 # *Above: images. Middle: what [CLS] looks at in the last layer, mean of the heads. Below: how much
-# probability of the right class is lost without each patch. Each small panel has its own scale; its
+# probability of the right class is lost without each patch. One scale for each row; a panel's
 # largest number stands above it.*
 #
 # Now blank one patch after the other yourself, and watch what the model believes. (These are

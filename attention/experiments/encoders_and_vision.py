@@ -324,6 +324,8 @@ def where_it_looks(model: Any, blank_each_patch: Piece) -> Any:
         plots.picture(images[n, 0], axes[0, n], f"a {labels[n]}", lines=PATCH)
         plots.picture(looked[n].view(4, 4), axes[1, n], f"up to {looked[n].max():.2f}")
         plots.picture(drop[n].view(4, 4), axes[2, n], f"up to {drop[n].max():.2f}")
+        for ax, numbers in zip(axes[1:, n], (looked, drop), strict=True):
+            ax.images[0].set_clim(0, numbers.max().item())  # one scale for the five
     for ax, name in zip(axes[:, 0], ("image", "attention", "occlusion"), strict=True):
         ax.set_ylabel(name)
     return axes
