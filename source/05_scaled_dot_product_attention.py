@@ -265,8 +265,8 @@ axes = experiments.scale_or_size(scaled_dot_product_attention)
 # through the Jacobian of 5.2. In a Transformer that is always so: nobody tells it which weights are
 # right.
 #
-# Why, then, did no run with the scaled score do well in lesson 04? Its queries and keys are states
-# of a GRU. How large are they, and their scores, before training?
+# Why, then, did the scaled score learn so slowly in lesson 04? Its queries and keys are states of a
+# GRU. How large are they, and their scores, before training?
 
 # %% demo=true
 for seed in (0, 1, 2):
@@ -505,12 +505,11 @@ compare(prediction, outcome, "with W_q and W_k, dividing")
 
 # %% [markdown]
 # *Share of test numbers translated without error, a dot for each run: six runs a row, with `W_v`
-# alone three. The rows without a matrix are those of lesson 04.* Without matrices dividing hurts.
-# With `W_q` and `W_k` it helps: divided, all six runs get at least 0.94 of the five-digit and 0.92
-# of the six-digit numbers right; undivided, they scatter from 0.04 to 0.97 and from 0 to 0.96. So
-# it takes both: matrices that can give the scores their size, and a division that lets them start
-# small. `W_v` adds nothing to the two. (Alone, it lifts the divided score in two of three runs.
-# Why, is open.)
+# alone three. The rows without a matrix are those of lesson 04.* At this learning rate, dividing
+# hurts without matrices. With `W_q` and `W_k` it helps: divided, all six runs get at least 0.94 of
+# the five-digit and 0.92 of the six-digit numbers right; undivided, they scatter from 0.04 to 0.97
+# and from 0 to 0.96. So it is matrices *and* division. `W_v` adds nothing to the two. (Alone, it
+# lifts the divided score in two of three runs. Why, is open.)
 #
 # ## Limits
 # Scores of a trained model may become large again. And every pair of positions costs a score.
@@ -529,8 +528,8 @@ compare(prediction, outcome, "with W_q and W_k, dividing")
 # A dot product of random vectors of length *d* has variance *d*. Divided by √*d*, scores start at a
 # size at which a gradient passes the softmax. In self-attention one sequence is queries, keys and
 # values, each by a matrix of its own; in cross-attention keys and values come from another. In the
-# translator it takes both, matrices for queries and keys, and the division. Attention does not know
-# the order. Any two words are one step apart, but the cost grows with T_q · T_k.
+# translator, matrices for queries and keys make the division pay. Attention does not know the
+# order. Any two words are one step apart, but the cost grows with T_q · T_k.
 #
 # **Next** [06 · Who may look at whom?](../06_masked_attention/06_masked_attention.ipynb) There the
 # mask gets a lesson of its own.

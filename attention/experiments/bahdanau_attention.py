@@ -184,9 +184,15 @@ def sizes_of(corpus: Corpus) -> tuple[int, int]:
     return len(corpus.source_vocabulary), len(corpus.target_vocabulary)
 
 
-def measured_with_frames(model: Any, corpus: Corpus, seed: int, steps: int) -> dict[str, Any]:
+def measured_with_frames(
+    model: Any,
+    corpus: Corpus,
+    seed: int,
+    steps: int,
+    rate: float = translators.LEARNING_RATE,
+) -> dict[str, Any]:
     """Train and measure as `measured` does; with attention also the shares of `in_their_frames`."""
-    found = measured(model, corpus, seed, steps)
+    found = measured(model, corpus, seed, steps, rate)
     return found if model.attention is None else found | in_their_frames(model, corpus)
 
 

@@ -249,14 +249,20 @@ def beside_companions(model: nn.Module, corpus: Corpus) -> None:
         print(f"beside a number of {digits} digits:", *(one[:24] or "(nothing)" for one in texts))
 
 
-def measured(model: nn.Module, corpus: Corpus, seed: int, steps: int) -> dict[str, Any]:
+def measured(
+    model: nn.Module,
+    corpus: Corpus,
+    seed: int,
+    steps: int,
+    rate: float = translators.LEARNING_RATE,
+) -> dict[str, Any]:
     """Train a translator on the batches of a seed, and measure it.
 
     returns  "digits" and "accuracy", lists; "loss", the mean of the last tenth of the steps;
              "parameters"
     """
     batches = corpus.batches(translators.BATCH, steps, seed)
-    losses = trained(model, batches, steps)
+    losses = trained(model, batches, steps, rate)
     last = losses[-max(1, len(losses) // 10) :]
     shares = translators.accuracy_by_digits(model, corpus)
     return {
@@ -267,7 +273,12 @@ def measured(model: nn.Module, corpus: Corpus, seed: int, steps: int) -> dict[st
     }
 
 
-def trained(model: nn.Module, batches: Iterable[Any], steps: int) -> list[float]:
+def trained(
+    model: nn.Module,
+    batches: Iterable[Any],
+    steps: int,
+    rate: float = translators.LEARNING_RATE,
+) -> list[float]:
     """Train a translator by the mean cross-entropy of true tokens; returns the loss of each step.
 
     The loss has no name of its own here: it would answer an exercise of lesson 02.
@@ -279,6 +290,7 @@ def trained(model: nn.Module, batches: Iterable[Any], steps: int) -> list[float]
         lambda logits, target: nn.functional.cross_entropy(
             logits.transpose(1, 2), target, ignore_index=PAD
         ),
+        rate,
     )
 
 

@@ -30,6 +30,13 @@ def test_with_a_baseline_all_runs_come_close_to_the_exact_gradient():
     assert min(ends["baseline 11.5"]) > 12.9 > min(ends["no baseline"]) + 1
 
 
+def test_twice_the_rate_makes_up_for_small_scores(capsys):
+    assert experiments.translators_of_all_kinds() == "scaled_dot"
+    said = capsys.readouterr().out.splitlines()
+    (scaled,) = (line for line in said if line.startswith("scaled dot, twice"))
+    assert min(float(share) for share in scaled.split()[-3:]) > 0.9
+
+
 def test_the_other_figures_can_be_drawn():
     assert experiments.a_longer_key(gaussian_scores, score).shape == (2, 2)
     assert experiments.where_to_look(local_window, predictive_local_weights).shape == (3,)
