@@ -30,9 +30,9 @@ ax = experiments.translation(number)
 # %% [markdown]
 # *Attention of the trained translator: German letters down, in the order of writing, English words
 # across. The darker a cell, the more weight the model gave that word while it wrote that letter;
-# each row sums to 1.* German says *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at
-# *one*, then *dreißig* goes back to *thirty*. The model found these places by itself. Such weights
-# are called **attention**.
+# each row sums to 1; it is the mean of eight heads.* German says *one-and-thirty*, so for 731 the
+# dark cells cross: *ein* looks at *one*, then *dreißig* goes back to *thirty*. The model found
+# these places by itself. Such weights are called **attention**.
 #
 # Here PyTorch's own layers run the trained weights. By lesson 10 you will have written every layer.
 
@@ -47,12 +47,12 @@ ax = experiments.translation(number)
 # | start over | *Kernel → Restart Kernel and Run up to Selected Cell* |
 # | write an answer | replace the line `raise NotImplementedError(…)` |
 # | know if it is right | run your answer, then the cell below it |
-# | test the whole notebook | press **Validate** in the toolbar (if that is short, in its **…**) |
+# | test the whole notebook | press **Validate** in the toolbar (or behind its **…** button) |
 # | see the solution | after trying: the same notebook in `solutions/`, if you have it |
 #
-# You may skip an exercise and come back. A figure that needs its answer says in one line that it
-# waits for it: go on below. A star ★ marks what no later lesson asks of you. Wherever a name is not
-# defined, run the notebook from its first cell.
+# You may skip an exercise and come back. A figure that depends on a skipped exercise prints one
+# line saying so. Just read on. A star ★ marks what no later lesson asks of you. If you meet a
+# NameError, run the notebook again from the top.
 #
 # The next cell shows how far you are in the course, from your notebooks as you last saved them:
 
@@ -103,7 +103,8 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
 # | `weights` | scores turned into numbers from 0 to 1; the weights of one query sum to 1 |
 # | `context` | the result: per query, the average of the values with its weights |
 #
-# `T_q` counts the queries, and `T_k` the keys, and so the values; `d_k` and `d_v` are the lengths
+# `T_q` is the number of queries; `T_k` is the number of keys, which is also the number of values.
+# `d_k` and `d_v` are the lengths
 # of a key and of a value. Later lessons add `B`, the size of a batch, `n_heads` or `H`, and
 # `d_model`, the length of a vector in the model.
 
@@ -127,10 +128,11 @@ check.preview("uniform_average", first_try)
 #   a cell with `%env AUTOGRADER_SEED=` and that number.
 #
 # ## Right, and careful
-# The text of an exercise says what your answer must do. Good code does a little more, which this
-# course calls **care**: it also runs on a GPU, keeps the dtype of its inputs, leaves its arguments
-# as they were, and lets gradients flow through it. A right answer that lacks care keeps three
-# quarters of its points, unless your instructor has chosen another share. For example:
+# The text of an exercise says what your answer must do. Good code does a little more. This course
+# calls that **care**, and grades it: your answer should also run on a GPU, keep the dtype of its
+# inputs, leave its arguments as they were, and let gradients flow through it. A right answer that
+# lacks care keeps three quarters of its points, unless your instructor has chosen another share.
+# For example:
 
 
 # %% demo=true

@@ -2,8 +2,8 @@
 # # 01 · How do you predict y at x from examples you have seen?
 #
 # You know a river's level at some moments and need it at another. You know where some books stand
-# on a shelf, and look for one whose subject lies between theirs. Both times you can compare, weigh
-# and average. The method is sixty years old, and attention in all but name.
+# on a shelf, and look for one whose subject lies between theirs. In both cases you can compare,
+# weigh and average. The method is sixty years old, and attention in all but name.
 #
 # **After this lesson** you can
 # - write a **soft lookup**, a dictionary that also answers for keys it does not hold,
@@ -183,7 +183,7 @@ check.distances(distances)
 # s_{ij} = -\frac{\left(x_i - x^\text{train}_j\right)^2}{2h^2}$$
 #
 # This *is* the softmax of 1.1, with $\tau = 2h^2$. Predict all queries at once. Compute the squared
-# differences again, so that a mistake in 1.2 costs nothing here.
+# differences afresh here rather than calling `distances`; a mistake in 1.2 then costs you nothing.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -423,9 +423,9 @@ for name in "ABCDEFG":
 
 # %% [markdown]
 # **A** is plain kernel regression. **B** mixes each value with the one before it in the list, **C**
-# prefers examples in the middle, **D** those at the end, and **F** mixes each prediction with the
-# one before it. **E** sorts, and **G** needs all predictions at once, but neither depends on a
-# place in the list.
+# prefers examples in the middle of the list, **D** those at its end, and **F** mixes each
+# prediction with the one before it. **E** sorts, and **G** needs all predictions at once, but
+# neither depends on a place in the list.
 #
 # **It is not a fixed linear map.** A linear layer has one matrix, of one size, for all inputs. Here
 # the matrix of weights is computed from queries and keys, so it changes with the content and fits
@@ -568,9 +568,9 @@ compare(prediction, factor, "largest of the three factors")
 # leave-one-out loss has its valley near the bandwidth that is best for the true level, but not
 # exactly there: it depends on forty rough readings.
 #
-# From a start of 0.01 h, training stays stuck on one of these three rivers, and on 8 of the first
-# 20. At such a bandwidth each example gives all its weight to a single neighbour, and the gradient
-# of such a softmax vanishes.
+# Started at 0.01 h, training gets stuck for one of these three rivers, and for 8 of the first 20 we
+# made. At such a bandwidth each example gives all its weight to a single neighbour, and the
+# gradient of such a softmax vanishes.
 #
 # ## Limits
 # A prediction never exceeds the largest value among the examples. Only the bandwidth is learned, so

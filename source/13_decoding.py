@@ -147,9 +147,9 @@ check.sample_tokens(sample_tokens)
 
 # %% [markdown]
 # ## Cutting the tail
-# Twenty letters with 1 % each are drawn, together, as often as one letter with 20 %. Two filters
-# cut off this tail: its scores become -inf, and a softmax makes the probabilities of the other
-# letters sum to 1 again.
+# Twenty letters of 1 % each are, taken together, drawn as often as a single letter of 20 %. Two
+# filters cut off this tail: its scores become -inf, and a softmax makes the probabilities of the
+# other letters sum to 1 again.
 #
 # ### Exercise 13.2 · `top_k_filter`
 # ●○○ easy · 6 minutes · 1 point
@@ -365,10 +365,10 @@ for most in (1, 2, 4):
 # ### Exercise 13.7 · `keep_best`
 # ●●○ medium · 8 minutes · 2 points
 #
-# Beside the beams, keep the N best finished hypotheses of each source; N is 1 if we want one
-# translation. After every step, the N kept before compete with the beams that have ended in this
-# step, and with no others. They compete by a value: the log-probability, or the score of the next
-# section.
+# Beside the beams, keep a second list: the N best finished hypotheses of each source (N = 1 for a
+# single translation). After each step, the beams that have just ended compete with this list for
+# its N places; unfinished beams do not take part. The value compared is the log-probability or,
+# later, the length-normalised score.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -501,7 +501,7 @@ check.follow_beams(follow_beams)
 # `RepeatingDecoder` computes everything again at each step. `beam_search` runs your `beam_step`,
 # `keep_best` and `follow_beams` for many sources side by side.
 #
-# ### ★ To be run now and read later
+# Run the next three cells now; you may read them later.
 
 # %% given="write"
 from attention.decoding import write
@@ -595,8 +595,8 @@ experiments.cache_that_stays(early, corpus, beam_search, follow)
 #
 # ## Open questions
 # No points, no check; the notebook has what is needed.
-# 1. `sample` divides by the temperature first and filters afterwards. Exchange the two: for which
-#    of the filters does it matter?
+# 1. `sample` divides by the temperature first and filters afterwards. Swap the order. For which
+#    filters does it matter?
 # 2. Draw eight samples at temperature 1 and take the most probable one
 #    (`experiments.log_probability`). Is it as probable as what a beam of 8 finds?
 # 3. Which differ more, the five beams of a source or five samples?
@@ -638,12 +638,12 @@ compare(prediction, better, "smoothed labels, temperature 1")
 
 # %% [markdown]
 # *Share of 80 numbers without any error, against the temperature, for three ways of sampling; a
-# line for each of three seeds.* Drawn from all letters at temperature 1, nearly all numbers are
-# right without smoothing, and hardly any with it. Without smoothing all letters but the best have
-# 0.1 % together, with it 9 %: sampling does draw from this tenth. The nucleus cuts off most of it
-# and keeps 1.3 letters on average. At 1.5 this tail has grown to more than a third; the nucleus
-# holds 15 letters, and the three best do better, though not well. Sampling suits tasks with many
-# good answers (lesson 15); a number has only one.
+# line for each of three seeds.* Sampling from all letters at temperature 1, the model trained
+# without smoothing gets nearly every number right; the one trained with smoothing hardly any.
+# Without smoothing all letters but the best have 0.1 % together, with it 9 %: sampling does draw
+# from this tenth. The nucleus cuts off most of it and keeps 1.3 letters on average. At 1.5 this
+# tail has grown to more than a third; the nucleus holds 15 letters, and the three best do better,
+# though not well. Sampling suits tasks with many good answers (lesson 15); a number has only one.
 #
 # ## ★ Where does it look while it writes?
 # Here are the cross-attention weights of the sharp translator as it writes 382 with a beam of 5.

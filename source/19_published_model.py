@@ -35,7 +35,7 @@ torch.set_num_threads(1)  # the small model is faster on one core
 # %% [markdown]
 # ## What fails without this idea
 # Here are eight sentences, two on each of four subjects. Which ones belong together? A search that
-# counts shared words cannot say: they share only small words, such as *is*.
+# counts shared words cannot tell: the only words that any two share are small ones, such as *is*.
 
 # %% demo=true
 _ = experiments.show_similar()
@@ -49,8 +49,8 @@ _ = experiments.show_similar()
 # ## The idea
 # A Transformer is fixed by its layers and its weights. Whoever has the same weights and computes
 # the same sums gets the same numbers, whatever the code looks like. All-MiniLM-L6-v2 is a **BERT**
-# (Devlin et al., 2019): an encoder, as in lesson 16, made of the layers of lesson 09. Four things
-# differ.
+# (Devlin et al., 2019): an encoder, as in lesson 16, made of the layers of lesson 09. What
+# differs:
 #
 # | what | your models so far | BERT |
 # |---|---|---|
@@ -58,6 +58,9 @@ _ = experiments.show_similar()
 # | eps of a LayerNorm | 1e-5 | 1e-12 |
 # | positions | sines, or learned | learned; and a third table, for types of sentences |
 # | tokens | words, bytes or BPE | word pieces |
+# | a token's vector | multiplied by √d_model | as it is in the table |
+# | behind the embeddings | nothing | a LayerNorm |
+# | order in a layer | mostly pre-norm, then a norm at the end | post-norm |
 #
 # Two models of this kind are used here:
 #
@@ -252,8 +255,8 @@ from attention.published_model import bert_layer
 
 # %% [markdown]
 # (`nn.GELU` is your `gelu` as a module.) Now stack `n_layers` of them: each layer has weights of
-# its own and reads what the layer before it gives. With `return_layers=True` hand back all that you
-# see on the way, in one tensor: `x` itself, then what each layer gives.
+# its own and reads what the layer before it gives. With `return_layers=True` return all
+# intermediate results, stacked in one tensor: `x` itself, then what each layer gives.
 #
 # The mask says which tokens are real, one row per text. No token may look at padding, in any layer.
 # A token of the padding may look at the real ones, like any other. A layer takes a mask that
@@ -363,8 +366,8 @@ experiments.compare_layers(PublishedEncoder, rename_weights, wordpiece)
 # - LayerNorm's eps is 1e-5 instead of 1e-12,
 # - ReLU takes the place of GELU.
 #
-# Two of them make no difference that counts. Which? And how large is the mean cosine between a
-# text's correct vector and the one in which attention sees the padding?
+# Two of these changes make no difference that the table below shows. Which? And how large is the
+# mean cosine between a text's correct vector and the one in which attention sees the padding?
 
 # %%
 prediction = None  # a cosine, from -1 to 1; None skips this
@@ -450,8 +453,8 @@ experiments.ask(question, *parts)
 
 # %% [markdown]
 # *The first lines of the three nearest docstrings, with their cosines.* What the published model
-# finds first does read a time from a string. The stand-in is lost: it has seen docstrings, and no
-# questions.
+# finds first does read a time from a string. What the stand-in finds does not. One question is an
+# example, and no measure.
 #
 # ### Predict first
 # Searching by the first lines, the published model finds 0.57 of the 589 docstrings first, as the
@@ -494,10 +497,10 @@ compare(prediction, nearer, "triples in which something else is nearer")
 
 # %% [markdown]
 # *Cosines with the sentence, a line for each triple: a blue dot for the same meaning, an orange
-# diamond for the other one.* In 15 of 18 something else is nearer. With the roles exchanged all six
-# cosines are 0.98 or more: these vectors say what a sentence is about, and hardly what it claims.
-# So a search for “may dogs enter the park?” may find the sign that forbids it as well as the one
-# that allows it: read what was found.
+# diamond for the other one.* In 15 of the 18 triples, the sentence that means something else is
+# nearer. With the roles exchanged all six cosines are 0.98 or more: these vectors say what a
+# sentence is about, and hardly what it claims. So a search for “may dogs enter the park?” may find
+# the sign that forbids it as well as the one that allows it: read what was found.
 #
 # ## Limits
 # - One vector has to do for a whole text. The makers of the published model trained it on at most
@@ -592,9 +595,9 @@ experiments.draw_effective()
 # 0.69 to 0.78 of the squared weights make no difference to what the heads return. The null space is
 # as large without training, but then less than 0.04 of the weight lies there. In the trained model
 # it lies on [CLS], which gets 0.29 to 0.34 of all attention in these texts while its values are a
-# tenth as long as the others. A head that looks there does almost nothing. Kobayashi et al. (2020)
-# found the same of [SEP] in BERT. The correlation alone shows none of this: it falls without
-# training, too.
+# tenth as long as the others. A head that looks there does almost nothing: [CLS] is what is called
+# an **attention sink**. Kobayashi et al. (2020) found the same of [SEP] in BERT. The correlation
+# alone shows none of this: it falls without training, too.
 #
 # ### Whose vector is it?
 # How much of a hidden vector depends on its own token, and how much on the others?

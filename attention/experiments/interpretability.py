@@ -569,7 +569,7 @@ CLAIMS = [
         where="What do the heads look at?",
     ),
     Claim(
-        claim="This model has none: in the rows marked largest weight, no head comes close to "
+        claim="This model has none: in the rows marked *largest weight*, no head comes close to "
         "nine in ten.",
         control="a head with equal weights; three neighbours tried",
         refuter="a head that looks two places away: such offsets were not tried",
@@ -605,8 +605,8 @@ CLAIMS = [
         where="What if another word stood there?",
     ),
     Claim(
-        claim="with nine in both places the unit is missing. So a vector holds its word and its "
-        "place, and the decoder goes by the place that is in the vector.",
+        claim="with nine in both places the unit is missing. So a vector holds its word **and its "
+        "place**, and the decoder goes by the place that is *in* the vector.",
         control="the place that a vector comes from; its word, the number and the other vectors "
         "kept",
         refuter="939 instead: 570 of 576 numbers lose their unit, none of 931's kind gets it. "
@@ -673,8 +673,8 @@ CLAIMS = [
         where="Which heads are needed?",
     ),
     Claim(
-        claim="The share is 1, but also in the untrained models: the residual connection carries "
-        "the input past every layer.",
+        claim="The share is 1, but *also in the untrained models*: the residual connection "
+        "carries the input past every layer.",
         control="trained or not; then the change alone",
         refuter="an untrained attention without residuals that keeps the share: it falls to 0.11 "
         "to 0.15 (three seeds)",
@@ -683,7 +683,8 @@ CLAIMS = [
     ),
     Claim(
         claim="The token itself can be read everywhere, with or without training. What the layers "
-        "add is the word before: an untrained layer mixes in some of it, the trained layers more.",
+        "add is the word *before*: an untrained layer mixes in some of it, the trained layers "
+        "more.",
         control="the same sizes untrained, three seeds; the most frequent answer",
         refuter="a position that a layer adds: it is read from the input as well. A probe with a "
         "hidden layer was not tried",

@@ -34,7 +34,7 @@ from attention.experiments.language_models import (
     sampler,
     tokens_of,
 )
-from attention.experiments.recorded import Experiment, read
+from attention.experiments.recorded import Claim, Experiment, read
 from attention.masked_attention import causal_mask, masked_attention
 from attention.multi_head_attention import split_heads
 from attention.provided.data import novels
@@ -92,7 +92,7 @@ def trained(
 
 @torch.no_grad()
 def by_place(model: Any, text: str) -> dict[str, float]:
-    """Bits a token at early and late places of passages of LONG tokens."""
+    """Bits per token at early and late places of passages of LONG tokens."""
     ids = tokens_of(text)
     rows = ids[: (len(ids) - 1) // LONG * LONG].view(-1, LONG)
     after = ids[1 : len(rows) * LONG + 1].view(-1, LONG)
@@ -293,8 +293,8 @@ def learn_briefly(ModernDecoder: Piece, steps: int = 120) -> list[float]:
     steps = fewer(steps)
     model = ModernDecoder(1024, **SIZES)
     losses, _ = learn(small_writer.Scores(model), adamw(model.parameters(), 6e-3), 6e-3, 0, steps)
-    plots.lines(range(1, steps + 1), {"loss": losses}, xlabel="step", ylabel="nats a token")
-    print(f"from {losses[0]:.2f} to {statistics.fmean(losses[-10:]):.2f} nats a token")
+    plots.lines(range(1, steps + 1), {"loss": losses}, xlabel="step", ylabel="nats per token")
+    print(f"from {losses[0]:.2f} to {statistics.fmean(losses[-10:]):.2f} nats per token")
     return losses
 
 
@@ -320,22 +320,24 @@ def draw_changes() -> int:
     quick = {name: [row["test"] for row in rows_of(name, "same time")] for name in timed}
     shown = {name: values for name, values in found.items() if max(values) < FAILED}
     for ax, panel, title in ((left, shown, "the same steps"), (right, quick, "the same time")):
-        seeds.dots(panel, ax, title, "bits a character")
+        seeds.dots(panel, ax, title, "bits per character")
         ax.axvline(statistics.median(found["2017"]), color=plots.GREY, linewidth=1, zorder=0)
         ax.set(xlim=left.get_xlim())
     (cost,) = read(LESSON, "speed")
-    print(f"{'':18}{'rate':>7}  {'after the same steps':22}{'time of a step':>14}")
+    best = min(found["2017"])
+    heads = f"{'after the same steps':22}{'best of 2017 - worst':>20}{'time of a step':>16}"
+    print(f"{'':18}{'rate':>7}  {heads}")
     for name, values in found.items():
         step = statistics.median(cost["ratios"][name])
         three = "  ".join(f"{value:.3f}" for value in values)
-        print(f"{name:18}{CHOSEN[name]:7g}  {three:22}{step:14.2f}")
-    return sum(max(found[name]) < min(found["2017"]) for name in ALONE)
+        print(f"{name:18}{CHOSEN[name]:7g}  {three:22}{best - max(values):20.3f}{step:16.2f}")
+    return sum(max(found[name]) < best for name in ALONE)
 
 
 def draw_long() -> float:
     """Draw the loss at early and late places of texts four times as long as those in training.
 
-    returns  bits a token that 2017's needs more at places 257 to 512 than at 65 to 128, the median
+    returns  bits per token that 2017 needs more at places 257 to 512 than at 65 to 128, the median
     """
     shown = ("2017", "no positions", "window", "rotary", "all")
     ax = plots.panels(width=6.0, height=3.0)
@@ -348,7 +350,7 @@ def draw_long() -> float:
             ax.plot(list(PLACES), row, ".", color=line.get_color(), alpha=0.5)
         print(f"{name:18}" + "  ".join(f"{one:.2f}" for one in middle))
         more[name] = middle[-1] - middle[0]
-    ax.set(xlabel="place in the text", ylabel="bits a token")
+    ax.set(xlabel="place in the text", ylabel="bits per token")
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return more["2017"]
 
@@ -368,7 +370,7 @@ def draw_newton_schulz(newton_schulz: Piece) -> None:
 def draw_muon() -> float:
     """Draw Muon beside AdamW at several rates, and at the chosen ones with three seeds.
 
-    returns  bits a character that Muon needs fewer than AdamW after the same steps, the median
+    returns  bits per character that Muon needs fewer than AdamW after the same steps, the median
     """
     left, right = plots.panels(1, 2, width=4.2, height=2.8, share=False)
     every: dict[str, Any] = {"AdamW": ("rate", seeds.where(read(LESSON, "changes"), change="all"))}
@@ -376,7 +378,7 @@ def draw_muon() -> float:
     for number, (label, (rate, rows)) in enumerate(every.items()):
         first = seeds.where(rows, seed=0)
         seeds.sweep(first, rate, "to choose by", left, label=label, number=number)
-    left.set(title="novel to choose by, seed 0", xlabel="rate", ylabel="bits a character")
+    left.set(title="novel to choose by, seed 0", xlabel="rate", ylabel="bits per character")
     plots.legend(left, fontsize=8)
     chosen: dict[str, Any] = {
         "AdamW": rows_of("all"),
@@ -384,7 +386,7 @@ def draw_muon() -> float:
         "Muon, the same time": seeds.where(read(LESSON, "muon"), muon=MUON, steps=MUON_STEPS),
     }
     found = {name: [row["test"] for row in rows] for name, rows in chosen.items()}
-    seeds.dots(found, right, "novel to test on", "bits a character")
+    seeds.dots(found, right, "novel to test on", "bits per character")
     for name, values in found.items():
         print(f"{name:22}", "  ".join(f"{value:.3f}" for value in values))
     medians = {name: statistics.median(values) for name, values in found.items()}
@@ -410,7 +412,7 @@ CHOSEN: dict[str, float] = {
 SAME_TIME: dict[str, int] = {"rotary": 552, "all": 494}
 MUON_RATES, MUON, MUON_STEPS = (0.005, 0.01, 0.02), 0.01, 326
 LOWER, HIGHER = 1e-3, 1.6e-2
-FAILED = 2.6  # bits a character of a training that got no further than the tokens' frequencies
+FAILED = 2.6  # bits per character of a training that got no further than the tokens' frequencies
 NOT_ALONE = ("2017", "small start", "all", "all, small start", "no positions")
 ALONE = tuple(name for name in CHANGES if name not in NOT_ALONE)
 
@@ -425,9 +427,18 @@ def rates_of(change: str, seed: int) -> Sequence[float]:
 
 EXPERIMENTS = {
     "changes": Experiment(
-        claim="What each change since 2017 brings alone, and all of them together",
+        claim="With two of the eight every seed is better than all three of 2017: rotary "
+        "positions and pre-norm. … For rotary positions it is 0.11 bits, more than twice as much "
+        "as lies between the three runs of 2017. For pre-norm it is 0.02, and may be luck. The "
+        "other six overlap with 2017. … All changes but the window together save 0.21 bits in the "
+        "median, more than any one of them. … How the table began made a larger difference than "
+        "most of the changes.",
         control="one switch of the decoder of 2017; data, parameters and steps kept, each change "
         "at the rate that is best for it on another novel",
+        refuter="chance: of eight changes that do nothing, 0.4 pass on average. The rate: each is "
+        "judged at its own, chosen on another novel, and pre-norm's is twice that of 2017, which "
+        "fails at it; at 2017's rate pre-norm's one run is better than all three of 2017 as well. "
+        "Three more seeds, longer training and other sizes were not tried",
         points=[
             {"change": change, "rate": rate, "seed": seed}
             for seed in SEEDS
@@ -438,15 +449,21 @@ EXPERIMENTS = {
         again=None,
     ),
     "speed": Experiment(
-        claim="What each change costs in time",
+        claim="With all of them a step takes 1.2 times as long on the processor on which this was "
+        "measured.",
         control="one switch; a step of training, in turns",
+        refuter="a processor or a kernel on which they cost nothing: not tried; the sentence "
+        "names the one that was measured",
         points=[{}],
         run=speed,
         again=None,
     ),
     "same time": Experiment(
-        claim="What each change brings when all train for the same processor time",
+        claim="In the same time the decoder takes 494 steps in place of 600, and still needs 0.15 "
+        "bits less than that of 2017.",
         control="one switch; data, parameters and time kept",
+        refuter="a cost of the parts that eats their gain: all three runs stay below those of "
+        "2017, with rotary positions alone, too",
         points=[
             {"change": change, "rate": CHOSEN[change], "seed": seed, "steps": steps}
             for seed in SEEDS
@@ -456,9 +473,12 @@ EXPERIMENTS = {
         again=None,
     ),
     "muon": Experiment(
-        claim="Muon beside AdamW, after the same steps and in the same time",
-        control="who steps with the matrices of the layers; model, data and batches kept, rates of "
-        "both chosen on another novel",
+        claim="After the same number of steps nothing can be told apart: 1.94 to 1.97 bits with "
+        "Muon, 1.95 to 1.98 with AdamW. … In the same time AdamW is ahead by far.",
+        control="who steps with the matrices of the layers; model, data and batches kept, rates "
+        "of both chosen on another novel",
+        refuter="a better rate of Muon: three were tried, and the middle one is best. Larger "
+        "batches and models, for which it was made, were not tried",
         points=[
             {"change": "all", "rate": CHOSEN["all"], "seed": seed, "steps": steps, "muon": muon}
             for seed in SEEDS
@@ -469,3 +489,88 @@ EXPERIMENTS = {
         again=None,
     ),
 }
+
+CLAIMS = [
+    Claim(
+        claim="A LayerNorm never sees what is common to all features. RMSNorm keeps it",
+        control="the number added to all features; the vector kept",
+        refuter="none can: the mean is subtracted, or it is not",
+        seeds="none needed: a theorem, drawn once",
+        where="By hand",
+    ),
+    Claim(
+        claim="Multiplied by 8 each, the scores grow 64 times, and nearly all weight lies on one "
+        "key. With the norms nothing changes at all",
+        control="the factor and the norms; inputs and first weights kept",
+        refuter="a factor that the norms let through: only where a query is so short that eps "
+        "counts; not tried",
+        seeds="one untrained attention, 4 heads, 32 queries",
+        where="Attention",
+    ),
+    Claim(
+        claim="With rotary positions a score depends only on the difference of two positions. So "
+        "it does not matter where you begin to count",
+        control="where counting begins; vectors kept",
+        refuter="rounding in float32: scores of up to 24 change by 1e-5 where counting begins at "
+        "10, by 0.02 at 100 000, by 0.2 at a million; in float64 by less than 1e-9",
+        seeds="none needed: a theorem",
+        where="Attention",
+    ),
+    Claim(
+        claim="In the right order your decoder agrees to the last digits of float32. In the "
+        "published order the weights load without an error, every shape fits, and the scores are "
+        "wrong.",
+        control="the order of the rows; weights and ids kept",
+        refuter="a published model that it does not agree with: those with a matrix of their own "
+        "for the scores do not load; only tiny random models with one table were compared",
+        seeds="one draw of weights, three kinds of model",
+        where="The same numbers as Llama",
+    ),
+    Claim(
+        claim="So the sines bring nothing in 600 steps, and turning does.",
+        control="sines, turning or no positions; all else kept",
+        refuter="runs without positions that are worse than those with sines: they overlap. That "
+        "a decoder without positions knows no order was not tried here; in lesson 08 a causal "
+        "mask with two layers lets some through",
+        seeds="0, 1, 2",
+        where="What does each change bring?",
+    ),
+    Claim(
+        claim="With rotary positions alone it begins lower, but it rises most, by 0.38 to 0.48, "
+        "and ends where the decoder without positions is.",
+        control="how positions are told; texts, places and training kept",
+        refuter="another stretch of text: the places are means over all of Persuasion that was "
+        "kept for the test. The cause was not tried, and none is given",
+        seeds="0, 1, 2",
+        where="Longer than in training",
+    ),
+    Claim(
+        claim="Later tokens have more text before them, and yet nobody predicts them better.",
+        control="the place; model and text kept",
+        refuter="a decoder trained on passages of 512: not tried",
+        seeds="0, 1, 2",
+        where="Longer than in training",
+    ),
+    Claim(
+        claim="Without the cache, each new token costs another reading of all the text before it.",
+        control="the cache; model, prompt and choice kept, and the same tokens come out",
+        refuter="a text so short that it costs as much: for the first tokens it does",
+        seeds="one untrained model",
+        where="Writing with a cache",
+    ),
+    Claim(
+        claim="Llama 3, with a quarter of the heads of keys and values, keeps a quarter of that.",
+        control="heads of keys and values; layers, d_head and 16 bits kept",
+        refuter="none can: counted from the sizes",
+        seeds="none needed: a count",
+        where="What the cache takes",
+    ),
+    Claim(
+        claim="Five steps bring all but the smallest to between about 0.7 and 1.2.",
+        control="the number of steps; a random 64 × 64 matrix kept",
+        refuter="a matrix with larger values: divided by its norm none is above 1. Very small "
+        "ones need more than five steps, as the figure shows",
+        seeds="0",
+        where="Muon: a step for matrices",
+    ),
+]

@@ -593,7 +593,8 @@ def _beams(draw, B, N, K, T, ended):
     without={"gradients": "a search is nothing to learn from: numbers may come out"},
     rests_on=(
         "the N best finished hypotheses of each source",
-        "compete with the beams that have ended in this step, and with no others",
+        "the beams that have just ended compete with this list for its N places; unfinished beams "
+        "do not take part",
         "values of those that were kept before, best first; -inf: none there yet",
         "best and kept as they are now; where best is -inf, any ids may stand in kept",
     ),

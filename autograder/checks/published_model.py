@@ -275,7 +275,7 @@ def _outputs(values, n_layers, x, mask=None, sizes=SIZES):
         "stack `n_layers` of them",
         "each layer has weights of its own and reads what the layer before it gives",
         "`bert_layer` sees to both",
-        "hand back all that you see on the way, in one tensor: `x` itself, then what each layer",
+        "return all intermediate results, stacked in one tensor: `x` itself, then what each layer",
         "No token may look at padding, in any layer.",
         "`mask=None` means that all tokens are real.",
         "A token of the padding may look at the real ones, like any other.",
