@@ -102,11 +102,11 @@ factor = experiments.fading(gradient_norms)
 compare(prediction, factor, "first layer, with over without")
 
 # %% [markdown]
-# Without them the signal shrinks on its way up, and the gradient shrinks on its way down. The
-# gradient of a layer's weights is a product of the two, so it is tiny in **every** layer, not only in
-# the first. The factor is that of our 0.7: with weights of size 1.5 the plain stack starts well, too,
-# and at 2 its gradient grows from the last layer to the first. With skip connections it grows at
-# every size, from 6 or 7 to about 30 at 0.7. What the plain stack loses even then comes below.
+# Without skips the signal shrinks on its way up, and the gradient shrinks on its way down. The
+# gradient of a layer's weights is a product of the two, so it is tiny in **every** layer, not only
+# in the first. The factor is that of our 0.7: with weights of size 1.5 the plain stack starts well,
+# too, and at 2 its gradient grows from the last layer to the first. With skip connections it grows
+# at every size, from 6 or 7 to about 30 at 0.7. What the plain stack loses even then comes below.
 #
 # ## The idea
 # An encoder layer has two **sublayers**: an attention, then a small network for each position. The
@@ -178,7 +178,7 @@ experiments.rolls_dice(Residual(dropout=0.1))
 
 # %% [markdown]
 # ## Vectors that keep their size
-# A sum of many updates grows, as in the stacks of the first figure:
+# A sum of many updates grows, as in the stacks of the first table:
 
 # %% demo=true
 experiments.growing()
@@ -508,9 +508,9 @@ compare(prediction, half, "post-norm, constant 0.003, mean of three")
 #
 # Why? Xiong and colleagues (2020) blame large gradients in the last layers. But Adam divides every
 # gradient by its own size: with all of them a hundred times smaller or larger, post-norm ends at
-# nearly the same loss (“gradients scaled” in the records). So the size of the gradients is not the reason
-# by itself. Their growth *during* training may be. Or it is how far one step moves the *scores* (Liu and
-# colleagues, 2020; open question 2).
+# nearly the same loss (“gradients scaled” in the records). So the size of the gradients is not the
+# reason by itself. Their growth *during* training may be. Or it is how far one step moves the
+# *scores* (Liu and colleagues, 2020; open question 2).
 #
 # ### Add & Norm taken apart
 # Which does the work, the sum or the norm? Here each is switched off in turn, at constant rates:

@@ -50,8 +50,8 @@ from attention.experiments import transformer as experiments
 experiments.steps_in_a_row()
 
 # %% [markdown]
-# This is so in training only, where the target is known: a translation is *written* letter by letter
-# by both. In a Transformer any two positions are one attention apart (lesson 05).
+# This is so in training only, where the target is known: a translation is *written* letter by
+# letter by both. In a Transformer any two positions are one attention apart (lesson 05).
 #
 # ## The idea
 # The **encoder** turns the source into vectors that depend on the whole sentence: the *memory*. The
@@ -61,13 +61,13 @@ experiments.steps_in_a_row()
 # ![Left, the encoder: the source is embedded and passes N times through self-attention and a
 # feed-forward network; what leaves the last layer is the memory. Right, the decoder: the target is
 # shifted right, embedded, and passes N times through causal self-attention, cross-attention, which
-# reads the memory, and a feed-forward network; the generator scores the next tokens. Each of the five
-# sublayers begins with a norm, and a residual connection leads past both to a box Add. One more norm
-# stands after each stack. At the arrows: ids have the shape (B, T), vectors (B, T, d_model), scores
-# (B, T_q, target_size).](figures/transformer_way.svg)
+# reads the memory, and a feed-forward network; the generator scores the next tokens. Each of the
+# five sublayers begins with a norm, and a residual connection leads past both to a box Add. One
+# more norm stands after each stack. At the arrows: ids have the shape (B, T), vectors (B, T,
+# d_model), scores (B, T_q, target_size).](figures/transformer_way.svg)
 #
-# This is pre-norm, as our model will be. The paper's is post-norm: there a norm follows each sum, and
-# the stacks end without one more.
+# This is pre-norm, as our model will be. The paper's is post-norm: there a norm follows each sum,
+# and the stacks end without one more.
 #
 # Attention is used in **three ways**, with different inputs:
 #
@@ -89,8 +89,8 @@ print("says   " + "".join(f"{token:<5}" for token in says))
 
 # %% [markdown]
 # Position 3 (counting from 0) must predict “l”. It may see BOS, z, w and ö, the letter at its own
-# place. In training all positions predict at once: this is the teacher forcing of lesson 02, with its
-# `shift_right`.
+# place. In training all positions predict at once: this is the teacher forcing of lesson 02, with
+# its `shift_right`.
 #
 # ## Masks from tokens
 # ### Exercise 10.1 · `masks_from_tokens`
@@ -142,7 +142,8 @@ experiments.masks_of_a_batch(masks_from_tokens)
 # on the embeddings (1).
 #
 # Write the whole path of the data, with **one** layer on each side: the figure with N = 1. The
-# masks and the layers are given; these layers are post-norm, so there are no last norms. There are five short parts:
+# masks and the layers are given; these layers are post-norm, so there are no last norms. There are
+# five short parts:
 # - `__init__`: the tables and layers are there; tie what `tied` asks for,
 # - `embed`: rows times √d_model, plus positions, then dropout,
 # - `encode` and `decode`: from ids to the memory, and from ids and memory to the scores,
@@ -326,7 +327,8 @@ experiments.sizes_in_the_paper(transformer_parameters)
 # %% [markdown]
 # The paper says 65 and 213 million, with “about 37 000” tokens; our totals are within 3 % of both.
 # (The last column gives the vocabulary that each total implies. The two differ although the models
-# share one vocabulary, so at least one total in the paper is rounded or counts something else.) Without tying, more than half of the base model would be tables.
+# share one vocabulary, so at least one total in the paper is rounded or counts something else.)
+# Without tying, more than half of the base model would be tables.
 #
 # ## Is it right?
 # Three tests before training: no layer sees the future, padding changes nothing, and the model can

@@ -518,7 +518,7 @@ ANSWERS_TO_QUESTIONS = {
 }
 CLAIMS = [
     Claim(
-        "Without them the signal shrinks on its way up, and the gradient shrinks on its way down. "
+        "Without skips the signal shrinks on its way up, and the gradient shrinks on its way down. "
         "… it is tiny in **every** layer",
         control="skip connections; the same input and weights, of size 0.7",
         refuter="Weights of another size: at 1.0 the factor is thousands, no longer 16 powers of "
