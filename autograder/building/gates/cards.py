@@ -15,7 +15,7 @@ def gate(lesson: Lesson, item: registry.Check, seed: int) -> Iterator[str]:
     One hint may stand on several cards, but each of them replies in its own way: one that replies
     as another does recognises nothing that the other does not.
     """
-    known = [one for one in registry.mistakes(item) if one.text]
+    known = [one for one in registry.mistakes(item) if one.text and not one.name.endswith(")")]
     lines = [line for name, line in solutions(lesson) if name == item.name]
     for one in known:
         shown = [line for line in lines if line in normal(one.hint or "")]

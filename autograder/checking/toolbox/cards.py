@@ -13,7 +13,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ EDIT = re.compile(r"  - (?:in `([^`]+)`: )?`([^`]+)` →(?: `([^`]+)`)?$")
 RETURNS = re.compile(r"  - (?:in `([^`]+)`: )?returns `([^`]+)`$")
 DIFF = re.compile(r"  ```diff(?: in (\w+))?$")
 EARNS = "  Earns: "
+AGAIN = re.compile(r"Each again with `([^`]+)` → `([^`]+)`\.$")
 SAME = "(the same)"
 
 
@@ -47,7 +48,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Card:
-    """A mistake as it stands in a file, from ``line`` on."""
+    """A mistake as it stands in a file, from ``line`` on.
+
+    again  what may be changed besides: learners write the rest in another way, too
+    """
 
     path: Path
     line: int
@@ -55,6 +59,7 @@ class Card:
     hint: str
     earns: tuple[str, ...]
     edits: tuple[Edit, ...]
+    again: tuple[Edit, ...] = ()
 
     @property
     def name(self) -> str:
@@ -71,14 +76,16 @@ def read(path: Path) -> tuple[Card, ...]:
     """The cards of a file, in order; none where there is no file. Raises CardError."""
     if not path.is_file():
         return ()
-    cards, exercise, hint = list[Card](), "", ""
+    cards, exercise, hint, again = list[Card](), "", "", tuple[Edit, ...]()
     for line, text in _blocks(path.read_text(encoding="utf-8").split("\n")):
         if heading := EXERCISE.match(text[0]):
             exercise, hint = heading[1], ""
+            said = filter(None, map(AGAIN.match, text[1:]))
+            again = tuple(Edit("part", "", one[1], one[2]) for one in said)
         elif text[0].startswith("- "):
             card = _card(path, line, exercise, text, hint)
             hint = card.hint
-            cards.append(card)
+            cards.append(replace(card, again=again))
     return tuple(cards)
 
 
@@ -129,6 +136,15 @@ def _side(shown: str, sign: str) -> str:
     """What a diff has before (-) or after (+), its common indentation taken off."""
     lines = [line[2:] for line in shown.split("\n") if line[:1] in (sign, " ", "")]
     return textwrap.dedent("\n".join(lines)).strip("\n")
+
+
+def ways(card: Card, source: str) -> Iterator[tuple[str, str]]:
+    """Pairs (name, text of the answer): as it is, and again with each other edit that fits."""
+    text = applied(card, source)
+    yield card.name, text
+    for number, edit in enumerate(card.again, start=2):
+        if text.count(edit.old) == 1:
+            yield f"{card.name} ({number})", text.replace(edit.old, edit.new)
 
 
 def applied(card: Card, source: str) -> str:
@@ -246,7 +262,7 @@ def made(card: Card, text: str, right: Callable[..., Any], module: str) -> Calla
     module  the name of the module to which the mistake is to belong
     """
     namespace = {**vars(sys.modules[right.__module__]), "__name__": module}
-    label = f"<{card.name}>"
+    label = f"<{card.name} of {len(text)}>"
     linecache.cache[label] = (len(text), None, text.splitlines(keepends=True), label)
     exec(compile(text, label, "exec"), namespace)
     target: Callable[..., Any] = namespace[right.__name__]

@@ -247,10 +247,10 @@ def _from_cards(item: Check, path: Path) -> Iterator[Answer]:
         return
     source, module = inspect.getsource(right), f"autograder.mistakes.{path.stem}"
     for card in wanted:
-        text = cards.applied(card, source)
-        target = cards.made(card, text, right, module)
-        earns = card.earns or None
-        yield Answer(card.name, item.name, target, card.hint, earns=earns, text=text)
+        for name, text in cards.ways(card, source):
+            target = cards.made(card, text, right, module)
+            earns = card.earns or None if name == card.name else None
+            yield Answer(name, item.name, target, card.hint, earns=earns, text=text)
 
 
 def _import_answers(lesson: str) -> None:

@@ -114,3 +114,16 @@ def test_the_cards_of_a_lesson_are_registered_as_mistakes():
     known = registry.mistakes(registry.find("uniform_average"))
     assert known[0].name.startswith("getting_started.md:")
     assert "values.sum(" in known[0].text
+
+
+def test_the_cards_of_an_exercise_may_be_made_again_with_another_edit(tmp_path):
+    path = tmp_path / "lesson.md"
+    again = "Each again with `return total` → `return [total]`."
+    text = f"## scaled\n\n{again}\n\n- A hint.\n  - `* by` → `+ by`\n"
+    path.write_text(text, encoding="utf-8")
+    (card,) = cards.read(path)
+    ways = [
+        cards.made(card, made, NAMESPACE["scaled"], "elsewhere")
+        for _, made in cards.ways(card, FUNCTION)
+    ]
+    assert [way(3) for way in ways] == [5, [5]]
