@@ -195,7 +195,7 @@ tiles = experiments.time_and_memory(flash_attention)
 compare(prediction, tiles, "time of your tiles, dense attention = 1, here and now")
 
 # %% [markdown]
-# The results agree up to rounding. On a CPU, dense attention takes thirty to eighty times as much
+# The results agree up to rounding. On a CPU, dense attention takes at least twenty times as much
 # memory as the tiles. In spite of the loops the tiles are *quicker*: in the measurement recorded
 # below they take about 0.6 of the time. But where numbers are kept is not the reason here: *dense,
 # kept* writes all T² scores and weights, too, and takes no longer than the tiles. On this CPU, what
