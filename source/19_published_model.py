@@ -49,8 +49,8 @@ _ = experiments.show_similar()
 # ## The idea
 # A Transformer is fixed by its layers and its weights. Whoever has the same weights and computes
 # the same sums gets the same numbers, whatever the code looks like. All-MiniLM-L6-v2 is a **BERT**
-# (Devlin et al., 2019): an encoder, as in lesson 16, made of the layers of lesson 09. What
-# differs:
+# (Devlin et al., 2019): an encoder, as in lesson 16, made of the layers of lesson 09. Seven things
+# differ:
 #
 # | what | your models so far | BERT |
 # |---|---|---|
