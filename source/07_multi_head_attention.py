@@ -408,8 +408,8 @@ experiments.four_heads_or_one()
 
 # %% [markdown]
 # Four heads are worse here than one: with each of the five seeds they get fewer six-digit numbers
-# right, and three of the runs at most .06, where one of those with one head does. Perhaps one head
-# is enough where each letter needs one word.
+# right, and at most .06 of them in three runs, against one run with one head. Perhaps one head is
+# enough where each letter needs one word.
 #
 # ## Limits
 # How many heads are needed depends on the task. That heads *may* look at different things does not

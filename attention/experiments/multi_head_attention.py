@@ -392,8 +392,8 @@ EXPERIMENTS = {
     ),
     "four heads or one": Experiment(
         claim="Four heads are worse here than one: with each of the five seeds they get fewer "
-        "six-digit numbers right, and three of the runs at most .06, where one of those "
-        "with one head does.",
+        "six-digit numbers right, and at most .06 of them in three runs, against one run "
+        "with one head.",
         control="the number of heads of the layer; W_o, biases, data, 300 steps, rate kept",
         refuter="A seed with which four heads get more right: none of five; by chance that would "
         "come about one time in 32. More steps, other rates, two heads: not tried",
