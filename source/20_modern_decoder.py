@@ -513,11 +513,13 @@ compare(prediction, better, "changes whose worst seed beats the best of 2017")
 # runs are the last three. Of eight such changes, 0.4 would pass on average. So look at the gap
 # between the worst run with the change and the best without it. For **rotary positions** it is 0.11
 # bits, more than twice as much as lies between the three runs of 2017. For pre-norm it is 0.02, and
-# may be luck. The other six overlap with 2017. SwiGLU's median is worse, while Shazeer (2020) found
-# it better in a model of 220 million parameters. All changes but the window together save 0.21 bits
-# in the median, more than any one of them. With them the decoder takes a rate of 0.008; the one of
-# 2017 learned hardly anything at that rate (2.93 bits). “All” differs in one thing more: its table
-# is not multiplied by √d_model.
+# may be luck.
+#
+# The other six overlap with 2017. SwiGLU's median is worse, while Shazeer (2020) found it better in
+# a model of 220 million parameters. All changes but the window together save 0.21 bits in the
+# median, more than any one of them. With them the decoder takes a rate of 0.008; the one of 2017
+# learned hardly anything at that rate (2.93 bits). “All” differs in one thing more: its table is
+# not multiplied by √d_model.
 #
 # Is it the turning that helps, or the absence of the sines? The row *no positions* leaves the
 # sines out and puts nothing in their place: the loss is as before. So the sines bring nothing in
