@@ -176,7 +176,7 @@ def translators_of_all_kinds() -> str:
     faster = recorded.read("score_functions", "twice the rate")
     for kind in ("scaled_dot", "dot"):
         shares = seeds.at_digits(seeds.where(faster, kind=kind), 5)
-        name = f"{kind.replace('_', ' ')}, twice the learning rate"
+        name = f"{kind.replace('_', ' ')}, twice the rate"
         print(f"{name:<34}", *(f"{share:.2f} " for share in shares))
     return min(above, key=lambda kind: above[kind])
 
