@@ -1,6 +1,8 @@
 """The truth card: what the grading says of answers that it has never seen.
 
 python -m tests.locked [LESSON …] [--every N] [--mutants] [--keep | --check]
+python -m tests.locked [LESSON …] --second   what the second set is told, with stored mistakes
+                                             and, in the column `alone`, without any
 """
 
 import argparse
@@ -13,6 +15,7 @@ import time
 import warnings
 import zlib
 from pathlib import Path
+from unittest import mock
 
 from autograder import ROOT
 from autograder.building.lesson import find
@@ -28,6 +31,7 @@ COLUMNS = (
     *("right", "accepted", "careless", "careful", "proportionate"),
 )
 MUTANTS = ("mutants", "killed")  # of the library itself, but for those that are no faults
+SECOND = ("wrong", "rejected", "told", "named", "alone")  # alone: told without stored mistakes
 
 
 def measure(lesson, every=1):
@@ -54,6 +58,31 @@ def measure(lesson, every=1):
                 details.append(_careless(item, answer))
                 for column in COLUMNS[-3:]:
                     row[column] += details[-1][column]
+    return row, details
+
+
+def measure_second(lesson, every=1):
+    """`measure` of the second set: there only wrong answers are, and nobody has read the verdicts.
+
+    Each is judged twice, with the stored mistakes and without any.
+    """
+    import torch
+
+    from autograder.checking.diagnosis import diagnose
+    from autograder.checking.toolbox import registry
+    from tests.locked import of_exercise
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    row, details = dict.fromkeys(SECOND, 0), []
+    for name, item in registry.of_lesson(lesson).items():
+        for answer in of_exercise(name, "tests.locked.second")[::every]:
+            found = _one(item, answer, {})
+            with mock.patch.object(diagnose, "mistakes_of", return_value=()):
+                found["alone"] = _one(item, answer, {})["told"]
+            details.append(found)
+            for column in SECOND:
+                row[column] += found[column]
     return row, details
 
 
@@ -153,7 +182,7 @@ def _failure(item, answer):
 
 def table(rows):
     """The card as lines of a Markdown table."""
-    columns = [name for name in COLUMNS + MUTANTS if name in rows["all"]]
+    columns = [name for name in dict.fromkeys(COLUMNS + MUTANTS + SECOND) if name in rows["all"]]
     lines = ["| lesson | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for lesson, row in rows.items():
         lines.append(f"| {lesson} | " + " | ".join(str(row[name]) for name in columns) + " |")
@@ -241,10 +270,16 @@ def main(arguments=None):
     parser.add_argument("--details", help="write what was said of each answer to this file")
     parser.add_argument("--check", action="store_true", help="fail if it is worse than card.json")
     parser.add_argument("--keep", action="store_true", help="write card.json and docs/truth.md")
+    parser.add_argument("--second", action="store_true", help="the second set, and only that")
     options = parser.parse_args(arguments)
     lessons = options.lessons or [path.stem.partition("_")[2] for path in find()]
+    if options.second:
+        if options.mutants or options.check or options.keep:
+            parser.error("--second is measured by itself, and no card of it is kept")
+        lessons = [name for name in lessons if (FOLDER / "second" / f"{name}.py").is_file()]
+    measured = measure_second if options.second else measure
     with multiprocessing.get_context("spawn").Pool(min(len(lessons), os.cpu_count())) as pool:
-        found = pool.starmap(measure, [(lesson, options.every) for lesson in lessons], 1)
+        found = pool.starmap(measured, [(lesson, options.every) for lesson in lessons], 1)
         broken = pool.map(mutants_of, lessons, 1) if options.mutants else [{} for _ in lessons]
         covered = pool.map(asked_of, lessons, 1) if options.mutants else []
     rows = {
