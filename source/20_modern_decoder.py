@@ -551,9 +551,9 @@ _ = experiments.draw_long()
 # at the end. With rotary positions alone it begins lower, but it rises most, by 0.38 to 0.48 in
 # these runs. Why? In 512 tokens the features that turn slowly come to angles that they never had in
 # 128. Let these alone turn four times as slowly, and the last places need 0.27 to 0.72 bits less.
-# Let the others do so, and the last places gain 0.07 at most, while the first lose 0.39 to 0.47.
-# With all of them but the window it rises by about 0.2. None of these five uses texts longer than those
-# that it learned from; published models are trained further on long texts.
+#      Let the others do so, and the last places gain 0.07 at most, while the first lose 0.39 to
+#      0.47. With all of them but the window it rises by about 0.2. None of these five uses texts
+#      longer than those that it learned from; published models are trained further on long texts.
 #
 # ## Writing with a cache
 #
