@@ -7,7 +7,7 @@ from autograder.lessons import name_of
 from autograder.term import course_file
 
 DESCRIPTION = (
-    "Write the four files of a small lesson into a folder of yours outside the course, and link "
+    "Write the five files of a small lesson into a folder of yours outside the course, and link "
     "them into it. The lesson passes all gates as it is: edit it from there. class/course.toml "
     "names the folder from then on, and every command links what is in it."
 )

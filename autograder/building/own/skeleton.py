@@ -1,4 +1,4 @@
-"""Begin an own lesson: four files that pass every gate as they are, to be edited from there."""
+"""Begin an own lesson: five files that pass every gate as they are, to be edited from there."""
 
 import itertools
 import json
@@ -40,15 +40,17 @@ def begin(name: str, to: str = "", root: Path = ROOT) -> list[Path]:
             f"{exercise!r} is taken, by an exercise or by Python: choose another name"
         )
     files = {
-        kind: folder / kind / f"{f'{number}_' * (kind == SOURCE)}{lesson}.py" for kind in PLACES
+        f"{kind}.py": folder / kind / f"{f'{number}_' * (kind == SOURCE)}{lesson}.py"
+        for kind in PLACES
     }
+    files["cards.md"] = folder / "mistakes" / f"{lesson}.md"
     there = [str(path) for path in files.values() if path.exists()]
     if there:
         raise OwnLessonError(f"there is {', '.join(there)} already: choose another name")
     words = {"number": str(number), "exercise": exercise, "lesson": lesson}
     for kind, path in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = Template((TEMPLATES / f"{kind}.py.txt").read_text(encoding="utf-8"))
+        text = Template((TEMPLATES / f"{kind}.txt").read_text(encoding="utf-8"))
         path.write_text(text.substitute(words), encoding="utf-8")
     if is_new:
         _note(to, root)

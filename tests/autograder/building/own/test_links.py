@@ -138,7 +138,7 @@ def test_a_file_that_does_not_fit(own, path, sentence):
 
 @pytest.mark.parametrize("kind", ["attention", "checks", "mistakes", "source"])
 def test_one_of_the_four_is_missing(own, kind):
-    (path,) = (own / kind).iterdir()
+    (path,) = (own / kind).glob("*.py")
     path.unlink()
     lost = "source/own_waves" if kind == "source" else f"{kind}/own_waves"
     refused(f"'own_waves' lacks .*{lost}.py: write what is missing, or take", own)
@@ -202,7 +202,7 @@ def refused(sentence, own):
         ("two words", "'two words' is no name"),
         ("lambda", "'lambda' is taken"),
         ("softmax", "'softmax' is taken, by an exercise"),
-        ("waves", "own_waves.py already: choose another name"),
+        ("waves", "own_waves.md already: choose another name"),
     ],
 )
 def test_a_name_that_cannot_be(root, own, name, sentence):
