@@ -32,20 +32,19 @@ def own(root, monkeypatch):
 
 
 def linked(root):
-    return sorted(
-        path.relative_to(root).as_posix() for path in root.rglob("*.py") if path.is_symlink()
-    )
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_symlink())
 
 
 LINKS = [
     "attention/own_waves.py",
     "autograder/checks/own_waves.py",
+    "autograder/mistakes/own_waves.md",
     "autograder/mistakes/own_waves.py",
     "source/50_own_waves.py",
 ]
 
 
-def test_the_four_files_are_linked_under_their_own_names(root, own):
+def test_the_files_are_linked_under_their_own_names(root, own):
     assert linked(root) == LINKS
     assert all((root / path).resolve().is_relative_to(own) for path in LINKS)
     found = lesson.read(root / "source" / "50_own_waves.py")
