@@ -1,11 +1,10 @@
-"""Run the recorded experiments of lessons, each claim with its control.
+"""Run the recorded experiments of lessons: docs/evidence.md has their claims and controls.
 
     python -m attention.experiments LESSON… [--only NAME] [--seeds 0 1 2] [--to FILE] [--jobs 2]
-    python -m attention.experiments --table
 
 Points that are recorded are not run again; those for which the experiment no longer asks are
-dropped. The file is written after each point, so a command that was stopped goes on. ``--table``
-writes docs/evidence.md: claim, control, seeds, for the whole course. One thread for each job.
+dropped. The file is written after each point, so a command that was stopped goes on. One thread for
+each job.
 """
 
 import argparse
@@ -21,11 +20,9 @@ import torch
 
 from attention.experiments.recorded import Experiment, path_of
 from attention.experiments.runner import as_stored, lessons, run_point
-from attention.provided.files import ROOT, write_aside
+from attention.provided.files import write_aside
 
 Recorded = dict[str, list[dict[str, Any]]]  # of each experiment its points, with results
-TABLE = ROOT / "docs" / "evidence.md"
-HEAD = "| claim | changed; kept | would have refuted it | seeds | shown |"
 
 
 def read(path: Path) -> Recorded:
@@ -90,42 +87,14 @@ def _in_order(rows: list[dict[str, Any]], experiment: Experiment) -> list[dict[s
     return sorted(rows, key=lambda row: order.index(row["point"]))
 
 
-def table(found: Mapping[str, Any]) -> str:
-    """The text of docs/evidence.md."""
-    lines = [
-        "# What the course claims about learning, and how it is shown",
-        "",
-        "Each claim stands word for word in its lesson and has its control: one factor is",
-        "changed, the rest is kept. The third column says what would have refuted it, and what",
-        "came of trying. Written by `python -m attention.experiments --table`. The recorded",
-        "results are in `data/evidence/`; `python -m attention.experiments LESSON` runs them",
-        "again. The others are shown in the notebook itself, under the heading that is named.",
-        "Trainings for answers to open questions stand under `answers`, with the number of their",
-        "lesson; figures for which nothing is trained are counted or measured by `python -m",
-        "benchmarks.answers`, in minutes.",
-    ]
-    for lesson, module in found.items():
-        recorded = getattr(module, "EXPERIMENTS", {})
-        shown = {f"recorded: {name}": one for name, one in recorded.items()}
-        rows = [*shown.items(), *((one.where, one) for one in getattr(module, "CLAIMS", []))]
-        if rows:
-            lines += ["", f"## {lesson}", "", HEAD, "|---|---|---|---|---|"]
-        lines += [
-            f"| {one.claim} | {one.control} | {one.refuter} | {one.seeds} | {where} |"
-            for where, one in rows
-        ]
-    return "\n".join(lines) + "\n"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Record, or write the table; returns the exit status."""
+    """Record; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("lesson", nargs="*", help="name of a lesson's module; all if none")
     parser.add_argument("--only", metavar="NAME", help="one experiment")
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--to", type=Path, help="another file, of one lesson")
     parser.add_argument("--jobs", type=int, default=1, help="points side by side")
-    parser.add_argument("--table", action="store_true", help="write docs/evidence.md only")
     options = parser.parse_args(arguments)
     found = lessons()
     unknown = [name for name in options.lesson if name not in found]
@@ -133,9 +102,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         there = ", ".join(found) or "none"
         print(f"no experiments for {', '.join(unknown)}; there are: {there}", file=sys.stderr)
         return 1
-    if options.table:
-        write_aside(TABLE, table(found).encode())
-        return 0
     for name in options.lesson or found:
         record(name, getattr(found[name], "EXPERIMENTS", {}), options)
     return 0

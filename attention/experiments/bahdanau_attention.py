@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from torch import Tensor, nn
 
 from attention.experiments import recorded
-from attention.experiments.recorded import Claim, Experiment
+from attention.experiments.recorded import Experiment
 from attention.experiments.sequence_to_sequence import measured
 from attention.provided.data.numbers import Batch, Corpus, Pair, in_words, numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
@@ -468,16 +468,6 @@ SHORT = {"attention": True, "bidirectional": True, "seed": 0, "steps": 20}
 
 EXPERIMENTS = {
     "attention x bidirectional": Experiment(
-        claim="At five digits attention decides: every run with it translates at least 0.82, and "
-        "no run without it more than 0.37. The backward RNN adds nothing to accuracy once there is "
-        "attention. … With it, at least 0.85 of the first letters of ones look most at their "
-        "word, in each of six runs; without it at most 0.12, and most look at EOS.",
-        control="attention or one vector of the same 128 numbers, by a forward RNN or by a forward "
-        "and a backward one; data, 300 steps, decoder, rate kept",
-        refuter="runs that overlap in where first letters look: none of six against six. In "
-        "accuracy they do overlap (0.82 to 1.00 with both directions, 0.90 to 1.00 forward only). "
-        "The first letters of tens look at their word either way (0.95 to 1.00). One vector that "
-        "is trained for longer: not tried here, in lesson 02 it helps",
         points=[
             {"attention": attention, "bidirectional": bidirectional, "seed": seed, "steps": 300}
             for attention, some in ((True, SIX), (False, SEEDS))
@@ -489,12 +479,6 @@ EXPERIMENTS = {
         again=SHORT,
     ),
     "query after reading": Experiment(
-        claim="Using the state after the previous letter as the query does not help: letters look "
-        "elsewhere at least as often, in three runs",
-        control="the query is the state before or after the previous letter is read; attention, "
-        "both directions, data, 300 steps, rate kept",
-        refuter="letters that look at their word more often: of twelve pairs of shares, ones and "
-        "tens, all letters and first ones, three seeds, none is larger",
         points=[
             {"attention": True, "bidirectional": True, "seed": seed, "steps": 300}
             | {"asks_after": True}
@@ -506,86 +490,3 @@ EXPERIMENTS = {
     ),
 }
 STORED = "0 (one stored model)"
-CLAIMS = [
-    Claim(
-        "Scores and weights on keys from −4 to 4 for three queries: steps, not hills.",
-        control="the query; one hidden feature, v = 3, both matrices 1",
-        refuter="a hill: one tanh is monotonic, so there can be none",
-        seeds="none needed: nothing is drawn",
-        where="What does one hidden feature say?",
-    ),
-    Claim(
-        "projecting the keys once saves 3.2 of the attention's 3.6 million multiplications",
-        control="once per sentence or once per letter; 9 words, 45 letters, 64 features",
-        refuter="the decoder's own work, which is not saved: its GRU and output are not counted "
-        "here, and the sentence says so",
-        seeds="none needed: counted",
-        where="What stays, and what changes with every letter",
-    ),
-    Claim(
-        "The number of parameters does not explain this: the models with one vector have about as "
-        "many.",
-        control="none: counts are printed",
-        refuter="one vector with more parameters that does as well: forward only it has 120 312, "
-        "more than the 108 088 of attention in both directions, and does worse in every run",
-        seeds="0, 1, 2",
-        where="One factor at a time",
-    ),
-    Claim(
-        "Six digits show why one run is not enough: with attention, 300 steps suffice for some "
-        "seeds and not for others.",
-        control="the seed; all else kept",
-        refuter="runs that agree: they lie in two heaps, so no median is drawn",
-        seeds="0, 1, 2, 3, 4, 5",
-        where="One factor at a time",
-    ),
-    Claim(
-        "the ones begin at the last English word, and the tens at the word before. The model "
-        "learned this from translations alone.",
-        control="none: one number is drawn, all 732 counted below",
-        refuter="first letters that look elsewhere: 5 of 100, of ones and tens together",
-        seeds=STORED,
-        where="Reading an alignment",
-    ),
-    Claim(
-        "First letters look at their word, and most fail without it, and hardly any without "
-        "another. Most later letters do not need it",
-        control="at one letter at a time, the weight on its word is given to the other words; or "
-        "the weight on another word",
-        refuter="letters that fail whichever word is hidden: without another word nearly all stay "
-        "right. With all weight on EOS 0.17 of the first and 0.75 of the later letters are right: "
-        "later letters need little of the source, not nothing",
-        seeds=STORED + ", 732 numbers",
-        where="Reading an alignment",
-    ),
-    Claim(
-        "Without the mask, padding takes up to a quarter of the weight, and the loss of the very "
-        "same numbers grows about eightfold.",
-        control="the mask; model and numbers kept, companions of 2, 4 and 6 digits",
-        refuter="a loss that grows with the companions under the mask, too: it does not change. "
-        "Longer numbers, which get less padding: with three and four digits the loss grows by a "
-        "third and by an eighth only. A model trained without the mask is another matter (lesson "
-        "06)",
-        seeds=STORED,
-        where="Break it",
-    ),
-    Claim(
-        "Yet few letters need the small weights: if one letter at a time has a single look, 0.99, "
-        "0.98 and 0.99 of the letters of four, five and six digits are right.",
-        control="the weights of one letter at a time, or of all; model and numbers kept",
-        refuter="the fall in whole numbers, which suggests the contrary: it is what dozens of "
-        "letters in a row make of few errors",
-        seeds=STORED,
-        where="Open questions",
-    ),
-    Claim(
-        "With the words exchanged it writes dreitausendzweihundert . So the order is in what the "
-        "RNNs have written into annotations and first state.",
-        control="rows of the annotations exchanged, or words; model kept",
-        refuter="exchanged rows cannot refute it, since attention is a function of a set. With the "
-        "annotations of one order and the first state of the other, annotations decide, but for "
-        "one word",
-        seeds=STORED,
-        where="Open questions",
-    ),
-]

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.experiments import recorded
-from attention.experiments.recorded import Claim, Experiment
+from attention.experiments.recorded import Experiment
 from attention.experiments.training import fresh
 from attention.provided.data.numbers import Batch, Corpus, numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
@@ -459,128 +459,24 @@ SHORT_POINT = {"smoothing": 0.1, "seed": 0, "steps": SHORT}
 
 EXPERIMENTS = {
     "sampling x smoothing": Experiment(
-        claim="Sampling from all letters at temperature 1, the model trained without smoothing "
-        "gets nearly every number right; the one trained with smoothing hardly any. … The nucleus "
-        "cuts off most of it and keeps 1.3 letters on average. At 1.5 this tail has grown to more "
-        "than a third; the nucleus holds 15 letters, and the three best do better, though not "
-        "well.",
-        control="whether the labels are smoothed, the temperature, and the filter; model, data, "
-        "300 steps and the 80 numbers are kept",
-        refuter="a model with smoothing that samples well: none of three. That smoothed models "
-        "are worse in themselves: at temperature 0.5 they get 0.94 to 0.98 right from all "
-        "letters. Real text, with many good answers, was not tried here",
         points=[{"smoothing": s, "seed": seed} for s in (0.0, 0.1) for seed in SEEDS]
         + [SHORT_POINT],
         run=sample_smoothed,
         again=SHORT_POINT,
     ),
     "cache that stays": Experiment(
-        claim="with all three models the search reports a score that its sentence does not have.",
-        control="whether the cache follows its beams; for each seed one model and the same numbers",
-        refuter="a search whose beams never change places: then nothing could go wrong, as with a "
-        "beam of 1",
         points=[{"seed": seed} for seed in SEEDS],
         run=leave_the_cache,
         again={"seed": 0},
     ),
     "temperature and filter exchanged": Experiment(
-        claim="For the three best it makes no difference: a division does not change which are "
-        "the best. For the nucleus it does. At temperature 2, filtered after the division as in "
-        "`sample`, the sharp translator gets none of 80 numbers right with any seed. Filtered "
-        "before it, 76 to 79 are right",
-        control="which comes first; the trained model, the 80 numbers and the noise are kept",
-        refuter="a temperature at which the order does not matter: at 1 it cannot. For the three "
-        "best none can: it is a theorem",
         points=[{"seed": seed} for seed in SEEDS],
         run=exchange,
         again={"seed": 0},
     ),
     "samples and beams": Experiment(
-        claim="the mean log-probability is -22 to -23 for one sample, -11.0 to -11.6 for the best "
-        "of eight, and -5.8 to -6.2 for the beam of 8. … two beams of a source have 71 to 78 % of "
-        "their letters in common (`ratio` of Python's `difflib`), two samples 51 to 55 %.",
-        control="drawn or searched; for each seed one early translator and the same 80 numbers",
-        refuter="more samples that reach the beam: eight were drawn, not eighty. A lower "
-        "temperature was not tried",
         points=[{"seed": seed} for seed in SEEDS],
         run=draw_or_search,
         again={"seed": 0},
     ),
 }
-
-CLAIMS = [
-    Claim(
-        claim="If you choose word by word, you cannot know whether a good start has a good end.",
-        control="the order of choosing; a language of six sentences kept",
-        refuter="none can for this language: all six sentences are printed",
-        seeds="none needed: arithmetic",
-        where="What fails without this idea",
-    ),
-    Claim(
-        claim="Twenty letters of 1 % each are, taken together, drawn as often as a single letter "
-        "of 20 %.",
-        control="none",
-        refuter="none can: probabilities of different letters add up",
-        seeds="none needed: arithmetic",
-        where="Cutting the tail",
-    ),
-    Claim(
-        claim="[3, 3] and [3, 4] have 0.3 each and push out the finished [EOS]. But every further "
-        "token makes them less probable: after four, the best has 0.075.",
-        control="the number of steps; language and beam of 2 kept",
-        refuter="a beam of 3 keeps [EOS]: so it is the width that loses it, and the list of those "
-        "that ended saves it at any width",
-        seeds="none needed: arithmetic",
-        where="What falls out of the beam",
-    ),
-    Claim(
-        claim="For all three, wider beams find translations that are more probable but too short.",
-        control="the width of the beam; for each seed one model and the same 80 numbers (recorded "
-        "for translation)",
-        refuter="a trained model instead of an early one: a model that is sure has little to "
-        "choose, and this was not tried here.",
-        seeds="0, 1, 2",
-        where="Long sentences are improbable",
-    ),
-    Claim(
-        claim="You need no mask, because later positions have not been read yet.",
-        control="none",
-        refuter="none can: what is not in the cache cannot be attended to",
-        seeds="none needed: a theorem",
-        where="What is computed twice",
-    ),
-    Claim(
-        claim="Both find the same sentences.",
-        control="batched and cached, or one by one without a cache; model and width kept",
-        refuter="one sentence of the five that differs: none; more are compared in the tests",
-        seeds="0 (one model, five numbers)",
-        where="The same sentences?",
-    ),
-    Claim(
-        claim="Without a penalty (alpha = 0) these are short: for 816 the early translator finds "
-        "*acht*, eight, more probable than the right number.",
-        control="the penalty; model and width kept",
-        refuter="the same model with a penalty: not shown here; lesson 14 compares beams with and "
-        "without one",
-        seeds="0 (one model, five numbers)",
-        where="The same sentences?",
-    ),
-    Claim(
-        claim="Without a cache, tokens cost more and more. With a cache the cost hardly changes "
-        "over 120 tokens, because attending to all keys costs little beside the products with the "
-        "layers' matrices.",
-        control="the cache; model, source and tokens kept",
-        refuter="longer texts: the thousandth token takes 1.3 times as long as the first, so "
-        "attending to all keys begins to show (lesson 18)",
-        seeds="none: three runs, the shortest of every 10 tokens",
-        where="What does a token cost?",
-    ),
-    Claim(
-        claim="Over 80 numbers, heads 0 and 2 of layer 1 give EOS .29 and .40 of their weight, "
-        "the other heads at most .12.",
-        control="the head; model and numbers kept",
-        refuter="whether such heads are needed: lesson 17 removes heads, of another model",
-        seeds="one model, 80 numbers",
-        where="Where does it look while it writes?",
-    ),
-]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment, read
+from attention.experiments.recorded import Experiment, read
 from attention.masked_attention import masked_attention
 from attention.provided import demand
 from attention.provided.figures import plots
@@ -166,11 +166,6 @@ SHORT_SIGNED = {"features": "signed", "d_k": 8, "seed": 0, "steps": 100}
 
 EXPERIMENTS = {
     "features": Experiment(
-        claim="Of five others, only twice as many features recalled more.",
-        control="the features; d_k = 16, task, 500 steps and rate kept",
-        refuter="features of the same length that recall more: the four tried get 0.49 to 0.67 in "
-        "place of 0.70. All are positive; “signed or positive” has one that is not, and recalls "
-        "more",
         points=[
             *({"features": name, "seed": seed} for name in FEATURES for seed in SEEDS),
             SHORT,
@@ -179,15 +174,6 @@ EXPERIMENTS = {
         again=SHORT,
     ),
     "signed or positive": Experiment(
-        claim="Signed has a state of the same size and gets 0.92 right, with d_k = 8 0.66 in "
-        "place of 0.39. So a state of 16 rows holds more than linear attention finds in it. The "
-        "sign matters, not the division: not divided, elu(x) + 1 gets 0.26 to 0.28, and elu(x), "
-        "which may be negative, 0.91. … Room is a limit as well: with 8 rows signed misses a "
-        "third.",
-        control="the features, or the 1 that is added to them; d_k, task, steps and rate kept",
-        refuter="a state that is full with 0.70 right: signed finds 0.92 in one of its size. "
-        "Another scale of the sums: divided by 64 in place of 4, elu(x) + 1 gets 0.39 to 0.42 and "
-        "signed 0.91. Signed and divided by its sum cannot be tried, since that passes 0",
         points=[
             *({"features": "signed", "d_k": d, "seed": n} for d in (8, 16, 32, 64) for n in SEEDS),
             *(
@@ -622,119 +608,3 @@ def backward_memory(forward: Any, backward: Any) -> None:
     for T in (1024, fewer(2048, 1024)):
         shown = [_peak(functools.partial(run, *qkv(T))) for run in (dense, tiles)]
         print(f"T {T:5,d}   forward and back: dense {shown[0]}   tiles {shown[1]}")
-
-
-CLAIMS = [
-    Claim(
-        claim="The running maximum keeps all powers between 0 and 1, in whatever order the scores "
-        "come.",
-        control="the size of the scores; noise, values and blocks kept",
-        refuter="none can: the largest score so far is subtracted, so no exponent is above 0",
-        seeds="0",
-        where="Break it",
-    ),
-    Claim(
-        claim="On a CPU, dense attention takes at least twenty times as much memory as the tiles. "
-        "In spite of the loops the tiles are quicker",
-        control="the same inputs, dense attention in the same run",
-        refuter="another run: the tiles' peak was 15 and 24 MiB in two, dense attention's 516. A "
-        "length or a block where the loops are slower: tiles of 32 and one tile of T · T are, in "
-        "the next figure. A GPU was not tried",
-        seeds="none: the shortest of several runs",
-        where="Flash attention",
-    ),
-    Claim(
-        claim="dense, kept writes all T² scores and weights, too, and takes no longer than the "
-        "tiles. On this CPU, what costs is to ask for two new tables in every call.",
-        control="whether the table is there before; the same products, numbers and softmax",
-        refuter="dense attention that stays slow with a kept table: at T = 4 096 it falls from 365 "
-        "to 155 ms, tiles take 185; at 2 048 from 94 to 43, tiles 58. Page faults, counted once: "
-        "131 074 a call with new tables, none with a kept one. A GPU was not tried",
-        seeds="none: the shortest of several runs",
-        where="Flash attention",
-    ),
-    Claim(
-        claim="The best blocks, about 256, take about 0.6 of the time of dense attention. This "
-        "measurement does not show why large tiles are slower.",
-        control="the block; the same multiplications, measured in turn",
-        refuter="another order of the blocks in another run: in two more, 256 is the best with "
-        "0.51 and 0.63, and 128 and 512 change places",
-        seeds="none: the shortest of several runs",
-        where="Operations and bytes",
-    ),
-    Claim(
-        claim="The exponential gives nearly all the weight to that key, because the keys are "
-        "long: with the norm √8 of a standard normal vector it gives a third. The dot product of "
-        "features gives it little at either norm, and often gives another key more.",
-        control="the norm of the keys, then the similarity; the same keys and queries",
-        refuter="one lucky draw: the printed shares are means of twenty draws",
-        seeds="0 to 19",
-        where="Another similarity",
-    ),
-    Claim(
-        claim="Its table has rank 8 at most",
-        control="softmax on the same keys, whose table has rank 24",
-        refuter="none can: the table is a product of matrices with 8 columns and 8 rows",
-        seeds="0 to 19",
-        where="Another similarity",
-    ),
-    Claim(
-        claim="The recurrent form takes the same time however much was read. With a cache, every "
-        "token must look at all before it; after 256 tokens this is still cheaper.",
-        control="the length; heads and d kept",
-        refuter="a cache that is dearer at short lengths: after 64, 256 and 1 024 tokens it takes "
-        "8, 12 and 28 µs, the recurrent form 20 to 21",
-        seeds="none: the shortest of several runs",
-        where="Attention as a recurrent network",
-    ),
-    Claim(
-        claim="In time three are quadratic: dense, tiles and fused kernel. … In memory only dense "
-        "attention is quadratic. Window and linear attention are about linear in both.",
-        control="the length; heads, d and machine kept",
-        refuter="a slope above 1.5 for the window or below it for the three: the slopes between "
-        "the last lengths are printed",
-        seeds="none: the shortest of several runs",
-        where="What it costs",
-    ),
-    Claim(
-        claim="Dense attention recalls everything at every width we tried.",
-        control="d_k from 8 to 128; task, steps and rate kept",
-        refuter="a width at which it misses some: none of five. Below 8 was not tried",
-        seeds="0, 1, 2",
-        where="What is given up",
-    ),
-    Claim(
-        claim="The window is as good as dense up to its reach, and guesses beyond.",
-        control="the distance of a pair; model and task kept",
-        refuter="more than chance beyond the reach: shares within and beyond are printed beside "
-        "chance. With one layer, what was not seen cannot be known",
-        seeds="0, 1, 2",
-        where="What is given up",
-    ),
-    Claim(
-        claim="Linear attention sees all distances equally well. With a larger d_k it becomes as "
-        "good as dense, and with fewer pairs it does better; four times as many steps change "
-        "little.",
-        control="distance, d_k, pairs or steps, one at a time; dense attention beside",
-        refuter="a better rate in place of more steps: at a third of it 0.49 to 0.50 are right, "
-        "at three and ten times as much 0.71 to 0.72, in place of 0.70",
-        seeds="0, 1, 2",
-        where="What is given up",
-    ),
-    Claim(
-        claim="Sharing divides the cache by the size of a group, but leaves it proportional to T.",
-        control="heads of keys and values; layers, d_head and T kept",
-        refuter="none can: counted from the sizes",
-        seeds="none: a count",
-        where="Fewer keys to remember",
-    ),
-    Claim(
-        claim="Prefill has thousands of operations for each byte, decode of one sequence about one "
-        "… A larger batch helps only until the caches outweigh the matrices",
-        control="new tokens, batch and sharing, one at a time; d_model and tokens kept",
-        refuter="a batch that goes on helping: from 16 to 256 sequences it gains little without "
-        "sharing. Counted; not timed on a GPU",
-        seeds="none: a count",
-        where="Prefill and decode",
-    ),
-]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.experiments.recorded import Experiment, read, seeded
 from attention.provided.data import digits, documents, library_texts
 from attention.provided.data.library_texts import LENGTH, LIBRARIES, MASK, UNKNOWN, VOCABULARY
 from attention.provided.data.tokens import PAD
@@ -549,37 +549,16 @@ SHORT_MOVE = {"model": "CNN", "pixels": 1, "seed": 0, "epochs": 4}
 
 EXPERIMENTS = {
     "hidden words": Experiment(
-        claim="With 30 labels pre-training is worth 0.08 to 0.11, with 90 between 0.04 and 0.08, "
-        "from 300 on at most 0.04. … From a random start it does about as well as counted words.",
-        control="pre-trained or not; encoder, labelled texts and steps kept; words that are "
-        "counted, from the same texts",
-        refuter="a gap that is that of the seeds: with 30 and 90 labels the pre-trained encoder "
-        "is ahead for each seed. More than 200 steps on labelled texts were not tried",
         points=[*seeded(SEEDS), SHORT_WORDS],
         run=read_hidden_words,
         again=SHORT_WORDS,
     ),
     "word vectors alone": Experiment(
-        claim="But the word vectors alone, with all layers at random, are worth as much: with 30 "
-        "labels they do better than the whole pre-trained encoder for two seeds of three, with 90 "
-        "for all three.",
-        control="the pre-trained table in the encoder of the random start, beside “hidden words”; "
-        "labelled texts, order and steps kept",
-        refuter="layers that help besides: with 300 and 1 500 labels neither of the two is ahead "
-        "for all seeds. The layers without the vectors were not tried",
         points=seeded(SEEDS, vectors_alone=True),
         run=read_hidden_words,
         again=None,
     ),
     "narrow readers": Experiment(
-        claim="With 8 the reader with a tanh learns, but later: after 300 steps 0.24 to 0.35 of "
-        "the documents are right, after 1 000 steps 0.83 to 1.00, after 3 000 steps 0.998 or "
-        "more. With 4 it gets 0.68 to 0.79 right after 3 000 steps. Two levels of attention, with "
-        "8 numbers, get all right after 300 steps.",
-        control="the numbers for a word, and the reader; documents and rate kept",
-        refuter="longer training: tried, up to ten times as long, it is what 8 numbers need; with "
-        "4 the share rises between 1 000 and 3 000 steps with two seeds of three, so more steps "
-        "may help",
         points=[
             *seeded(SEEDS, **TANH, d_model=8, steps=MARKS[-1]),
             *seeded(SEEDS, **TANH, d_model=4, steps=MARKS[-1]),
@@ -589,21 +568,11 @@ EXPERIMENTS = {
         again=LEVELS | {"d_model": 8, "seed": 0, "steps": MARKS[0]},
     ),
     "map of the first layer": Experiment(
-        claim="No. Its correlation with the drop is 0.09, 0.00 and 0.14; that of the last layer, "
-        "in the same models, 0.16, 0.08 and −0.16.",
-        control="the layer; model and test images kept",
-        refuter="a layer that is ahead with every seed: the last with two, the first with one",
         points=[*seeded(SEEDS), SHORT_LOOK],
         run=look,
         again=SHORT_LOOK,
     ),
     "moved images": Experiment(
-        claim="the ViT loses: 0.930, 0.925 and 0.936 of the test images are right, in place of "
-        "0.978, 0.975 and 0.989. The CNN gets 0.994, 0.992 and 0.989, in place of 0.989, 0.994 "
-        "and 0.989: no clear difference.",
-        control="moved or not (ViT, not moved: “map of the first layer”); split and 920 steps kept",
-        refuter="longer training: not tried. The ViT's loss on moved images is still 0.34 to 0.43 "
-        "at the end, so it may not have learned them yet",
         points=[
             *seeded(SEEDS, model="ViT", pixels=1),
             *seeded(SEEDS, model="CNN", pixels=1),
@@ -614,11 +583,6 @@ EXPERIMENTS = {
         again=SHORT_MOVE,
     ),
     "other splits": Experiment(
-        claim="A different test split shifts these counts by several errors: on three others the "
-        "CNN makes 9, 3 and 4, the ViT 12, 7 and 11.",
-        control="which 359 images are kept for the test; a split's seed draws the weights as well",
-        refuter="counts that stay: the CNN had 4, 2 and 5, the ViT 9, 8 and 5. On each of the "
-        "three splits the CNN makes fewer",
         points=[
             {"model": model, "pixels": 0, "split": split, "seed": split}
             for model in ("CNN", "ViT")
@@ -628,82 +592,3 @@ EXPERIMENTS = {
         again=None,
     ),
 }
-
-CLAIMS = [
-    Claim(
-        claim="With a query of zeros all weights are equal, and attention pooling is the mean.",
-        control="none: by hand",
-        refuter="none can: the softmax of equal scores is even",
-        seeds="none: by hand",
-        where="By hand",
-    ),
-    Claim(
-        claim="Two of the four can: the one with two levels, and, later, the one with a tanh "
-        "between two means. The other two only add up what each word says by itself.",
-        control="the reader; documents, steps and rate kept",
-        refuter="other seeds, and longer training: 3, 4 and 5 say the same, and after 1 500 "
-        "steps, five times as many, a mean of means and one level have 0.19 right with seed 3",
-        seeds="0, 1, 2",
-        where="Words, sentences, documents",
-    ),
-    Claim(
-        claim="Ada's sentence has the largest weight in every test document, with each of three "
-        "seeds.",
-        control="none: counted over 500 test documents",
-        refuter="another seed: 3, 4 and 5 pick it in every document, too",
-        seeds="0, 1, 2",
-        where="Words, sentences, documents",
-    ),
-    Claim(
-        claim="The CNN makes the fewest errors on average, with less than half the parameters. "
-        "That neighbours belong together is built into it, but does not explain this: with all "
-        "pixels in another order, it still makes 5, 5 and 7.",
-        control="the model, or the order of the pixels; split and steps kept",
-        refuter="other splits: on three more the CNN makes fewer errors than the ViT each time. "
-        "One order of the pixels; other rates for the ViT were not tried",
-        seeds="0, 1, 2",
-        where="A vision Transformer",
-    ),
-    Claim(
-        claim="The MLP, which knows of no neighbours and no patches, does about as well as the "
-        "ViT.",
-        control="the model; split and steps kept",
-        refuter="a gap between the two groups of three: 12, 7 and 9 errors, and 9, 8 and 5",
-        seeds="0, 1, 2",
-        where="A vision Transformer",
-    ),
-    Claim(
-        claim="Shuffled patches cost the ViT less than one image on average, and the CNN less "
-        "than two: too few to show anything.",
-        control="the order of the patches; model, split and steps kept",
-        refuter="not tried: more than one order of the patches. A split shifts counts by more",
-        seeds="0, 1, 2",
-        where="A vision Transformer",
-    ),
-    Claim(
-        claim="Without positions 0.78 are still right, on average: for these digits, the patches "
-        "say much even without their places.",
-        control="positions that are and stay 0; model, split and steps kept",
-        refuter="chance, a tenth; and the classes alone: ten of nearly equal size",
-        seeds="0, 1, 2",
-        where="A vision Transformer",
-    ),
-    Claim(
-        claim="The two matrices of the convolution are the same: along a diagonal one number "
-        "repeats. Those of attention differ.",
-        control="the image; kernel and model kept",
-        refuter="none can for the convolution: its derivative is its kernel",
-        seeds="0",
-        where="Fixed weights, variable weights",
-    ),
-    Claim(
-        claim="Of the three, the patch with most ink costs most, with every seed. In the first "
-        "two models, the most attended patch costs more than a random one; in the third it costs "
-        "*less*. In all three, ink agrees with the drop better than attention does.",
-        control="the patch that is blank: most attended, most ink, random, largest drop",
-        refuter="a seed in which attention finds more than ink: none of three. Other layers and "
-        "single heads were not tried, but for the first layer",
-        seeds="0, 1, 2",
-        where="Where does it look?",
-    ),
-]

@@ -170,13 +170,6 @@ def induction_heads() -> list[Axes]:
 
 EXPERIMENTS = {
     "layers": Experiment(
-        claim="Two layers continue 95 % of the tokens. One layer continues a third, and not much "
-        "more when it gets more parameters than the two have together.",
-        control="the number of layers, and the width of the single one; data, 700 steps and seeds "
-        "are kept",
-        refuter="a single layer that continues most of them: 0.36 is the most of six runs. Longer "
-        "training of one layer was not tried; that it cannot look for what stood before a token "
-        "is a theorem",
         points=[
             point
             for n_layers, d_model in ((1, 64), (1, 96), (2, 64))

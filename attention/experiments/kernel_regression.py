@@ -10,7 +10,6 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from attention.experiments.recorded import Claim
 from attention.provided.figures import faint_weights, plots
 
 Predict = Callable[..., Tensor]  # (x, x_train, y_train, bandwidth) -> predictions (T_q,)
@@ -241,93 +240,3 @@ def _compare(name: str, predict: Predict, examples: Any, curves: Any, ends: Any)
     print(f"{name}: learned from 1.5, 0.3, 0.01 h: {learned} h; best {best:.3f} h", end="; ")
     print(f"factor {factor:.2f}")
     return factor
-
-
-CLAIMS = [
-    Claim(
-        claim="Near 0, the lookup returns the value of the nearest key. At a very high "
-        "temperature, it returns the plain average of lesson 00.",
-        control="the temperature; books and query kept",
-        refuter="two keys at the same distance: then it returns their mean, so there must be one "
-        "nearest key",
-        seeds="none needed: a limit, printed at four temperatures",
-        where="The idea",
-    ),
-    Claim(
-        claim="Peaks come out too low, because most of their neighbours lie below them, and "
-        "valleys too high.",
-        control="none: the prediction beside the true level, at 0.3 h",
-        refuter="other readings: over rivers 0 to 19 the highest peak comes out too low 19 times, "
-        "the deepest valley too high 18 times",
-        seeds="3 in the figure",
-        where="A river",
-    ),
-    Claim(
-        claim="At the left end all neighbours lie to the right, where the river is higher, so the "
-        "prediction is too high; at the right end it is too low.",
-        control="none: the prediction beside the true level, at 0.3 h",
-        refuter="other readings: over rivers 0 to 19 both hold 20 times",
-        seeds="3 in the figure",
-        where="A river",
-    ),
-    Claim(
-        claim="At equal bandwidth the Gaussian smooths more than these two: the printed *total "
-        "variation*, all ups and downs of a line added together, is smallest for it.",
-        control="the kernel; bandwidth 0.6 h and readings kept",
-        refuter="other bandwidths: at 0.2, 0.3, 0.6, 1.0 and 1.5 h it is smallest for all of "
-        "rivers 0 to 19. Equal bandwidth is not equal reach: the Gaussian sees beyond it",
-        seeds="0, 1, 2",
-        where="Other kernels",
-    ),
-    Claim(
-        claim="The boxcar's line makes a step whenever an example enters or leaves its reach.",
-        control="the kernel; examples kept",
-        refuter="none can: between two such moments its sum does not change",
-        seeds="none needed: a theorem, drawn once",
-        where="Other kernels",
-    ),
-    Claim(
-        claim="In the gap, from 3.75 h to 4.75 h, the narrow Gaussian gives most of the weight to "
-        "the nearest example, however far away.",
-        control="the query; bandwidth kept",
-        refuter="two examples about as near: they share the weight, so most is meant for a "
-        "nearest one that is clearly nearer",
-        seeds="3 in the figure",
-        where="Other kernels",
-    ),
-    Claim(
-        claim="Such an average cannot leave the smallest convex shape around the values, their "
-        "*convex hull*.",
-        control="400 queries, two temperatures; values kept",
-        refuter="none can: weights are not negative and sum to 1",
-        seeds="none needed: a theorem, drawn once",
-        where="What every attention has in common",
-    ),
-    Claim(
-        claim="The best bandwidth lies between, but the error on the examples themselves cannot "
-        "find it: this error is smallest on the left, where each example predicts itself.",
-        control="the bandwidth; readings kept",
-        refuter="an error on the examples that is smallest elsewhere: at 0.001 h it is 0, so none "
-        "can, as long as no two readings are at the same moment",
-        seeds="0, 1, 2",
-        where="Break it",
-    ),
-    Claim(
-        claim="The leave-one-out loss has its valley near the bandwidth that is best for the true "
-        "level, but not exactly there: it depends on forty rough readings.",
-        control="three errors at each bandwidth, on the same readings",
-        refuter="rivers where it is far off: over rivers 0 to 19 the error from the true level is "
-        "1.0 to 2.3 times the smallest, in the middle 1.2",
-        seeds="0, 1, 2",
-        where="Is it the best bandwidth?",
-    ),
-    Claim(
-        claim="Started at 0.01 h, training gets stuck for one of these three rivers, and for 8 of "
-        "the first 20 we made.",
-        control="the start; readings, steps and rate kept",
-        refuter="wide starts that get stuck, too: from 1.5 and 0.3 h none of the three does. More "
-        "steps from 0.01 h were not tried",
-        seeds="0, 1, 2; from 0.01 h 0 to 19",
-        where="Is it the best bandwidth?",
-    ),
-]

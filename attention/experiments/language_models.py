@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from attention.decoding import sample_tokens
 from attention.experiments import recorded
-from attention.experiments.recorded import Claim, Experiment
+from attention.experiments.recorded import Experiment
 from attention.masked_attention import causal_mask, masked_attention
 from attention.provided.data import docstrings, novels
 from attention.provided.data.numbers import in_words, is_test
@@ -545,37 +545,16 @@ COUNTS = [
 
 EXPERIMENTS = {
     "seven hundred": Experiment(
-        claim="By itself hardly ever: of 400 texts at temperature 1 a single one, with each of "
-        "the seeds 0, 1 and 2 … But given “seven hundred” it wrote a number in 142 to 157 cases "
-        "of 200, and given “two thousand seven hundred” in 172 to 185.",
-        control="what is given to it: nothing, “seven hundred”, or “two thousand seven hundred”; "
-        "the model is kept",
-        refuter="texts with “seven hundred” as often as other hundreds, or none that go on "
-        "rightly: neither. With “four hundred” kept back in its place: 0, 1 and 1 of 400, and 161 "
-        "to 183 of 200",
         points=[*({"seed": seed} for seed in SEEDS), SHORT],
         run=keep_back,
         again=SHORT,
     ),
     "one in ten": Experiment(
-        claim="At temperature 1 about four texts in five are numbers, with two other seeds as "
-        "well. With all three seeds together about one in ten of these numbers had been kept "
-        "back. So the model has learned how numbers are spelled, not a list of numbers.",
-        control="the share of all numbers below ten thousand that was kept back",
-        refuter="a list learned by heart would write none that was kept back; one in ten is what "
-        "writing without regard to the list gives",
         points=[{"seed": seed} for seed in SEEDS],
         run=spell,
         again=None,
     ),
     "English": Experiment(
-        claim="The n-gram model with as many counts is still slightly better, 1.78 against 1.79 "
-        "with all three seeds. After 700 steps, less than one reading of the novels, the n-gram "
-        "model was far ahead.",
-        control="counts, as many as the model has weights, and all of them (“counts”); the same "
-        "three novels to learn from and the same novel to test on",
-        refuter="longer training: from 700 to 3 000 steps the gap all but closes, and more steps "
-        "were not tried. With all of its counts the n-gram model is better still; one test novel",
         points=[
             *({"seed": seed, "steps": steps} for steps in (BRIEFLY, LEARNED) for seed in SEEDS),
             SHORT_ENGLISH,
@@ -584,124 +563,8 @@ EXPERIMENTS = {
         again=SHORT_ENGLISH,
     ),
     "counts": Experiment(
-        claim="The control is an *n-gram model*: it counts which token followed the last few "
-        "tokens in the same novels, smoothed by the method of Kneser and Ney. It may keep as many "
-        "counts as your model has weights.",
-        control="unit, longest run and number of counts changed; chosen on another novel than the "
-        "one for the test",
-        refuter="a weak control: runs of characters with as many counts need more bits, and every "
-        "longest run was tried on another novel",
         points=[{**row, "kept": kept} for kept in (PARAMETERS, None) for row in COUNTS],
         run=count_english,
         again={"unit": "tokens", "order": 3, "kept": PARAMETERS},
     ),
 }
-
-CLAIMS = [
-    Claim(
-        claim="For a long text, nearly all of the cost is in the encoder.",
-        control="the length of the text; the summary kept",
-        refuter="none can: visible scores are counted",
-        seeds="none: a count",
-        where="What fails without this idea",
-    ),
-    Claim(
-        claim="With dense attention it takes about twice the encoder's time all the same. That is "
-        "the price of the mask, not of the scores that it hides: without its mask it is as quick "
-        "as the encoder, and an encoder that is given a mask is as slow.",
-        control="a mask or none, for the encoder and for the decoder alone; heads, lengths and "
-        "products kept",
-        refuter="time that goes with the scores, not with the mask: 48 ms for an encoder, 97 with "
-        "a mask that hides nothing; 104 for a decoder alone, 51 without its mask",
-        seeds="none: the shortest of several runs",
-        where="What does it cost?",
-    ),
-    Claim(
-        claim="With the fused kernel, which skips hidden scores, a decoder alone is quicker.",
-        control="causal or not, in the same kernel; heads and lengths kept",
-        refuter="a decoder alone that takes as long: 9 ms in place of 13, with the backward pass "
-        "32 in place of 47. Other lengths were not tried",
-        seeds="none: the shortest of several runs",
-        where="What does it cost?",
-    ),
-    Claim(
-        claim="In the leaky layer, position 6 already sees token 7.",
-        control="where the mask says that a stretch ends; keys, values and tokens kept",
-        refuter="the layer with whole stretches changes at position 6, too: it does not",
-        seeds="none: which outputs change does not depend on the draw",
-        where="Break it",
-    ),
-    Claim(
-        claim="Compression by 3 needs less memory than dense attention, but its curve is nearly as "
-        "steep: a third of T² is still quadratic. The local curve is less steep.",
-        control="the length; heads and numbers kept",
-        refuter="a compressed curve with slope 1: from 512 to 2 048 memory grows with T to the "
-        "power of 1.98 dense, 1.86 compressed, 0.98 local",
-        seeds="none: one run",
-        where="Time and memory",
-    ),
-    Claim(
-        claim="Models that read half a text find about 0.6 of the words and stay below the dashed "
-        "line, with an encoder or without. … So on this task, with a fixed number of scores, "
-        "reading everything coarsely beats reading half, as the paper argues.",
-        control="the model; texts, steps and optimiser kept; scores counted beside",
-        refuter="a perfect reader of half, at 0.62: all three seeds of “local, then compressed” "
-        "are above it, the worst with 0.80. Weights differ, 71 680 to 104 448; more steps not "
-        "tried",
-        seeds="0, 1, 2",
-        where="One table",
-    ),
-    Claim(
-        claim="Compressed alone does as well as the two in turns, or better: here no word depends "
-        "on its neighbours.",
-        control="the kind of the layers; task and steps kept",
-        refuter="a task whose words depend on their neighbours: not tried. Compressed alone has "
-        "more weights, 137 216",
-        seeds="0, 1, 2",
-        where="One table",
-    ),
-    Claim(
-        claim="Positions make no clear difference.",
-        control="positions added to “local, then compressed”; all else kept",
-        refuter="a gap between the two groups of three seeds: they overlap, 0.80 to 0.99 and 0.81 "
-        "to 0.99. Three seeds would not show a small gain",
-        seeds="0, 1, 2",
-        where="One table",
-    ),
-    Claim(
-        claim="The mixture makes as many multiplications as one network with 128 hidden units, and "
-        "stores twice as many weights. By the clock it takes about twice as long here",
-        control="four experts of 64, two for each token, or one network of 128; tokens kept",
-        refuter="larger batches, in which each expert has more tokens: with four times as many the "
-        "ratio stays 2. A GPU was not tried",
-        seeds="0",
-        where="More weights, not more work",
-    ),
-    Claim(
-        claim="In layer 1 all three seeds are more even with the balance loss (0.28 to 0.33) than "
-        "without it (0.35 to 0.46). In layer 0 there is no such difference.",
-        control="the loss on or off; the model kept",
-        refuter="chance: that all three of one group lie below all of the other happens in 1 of 20 "
-        "draws, and two layers were looked at. More seeds were not tried",
-        seeds="0, 1, 2",
-        where="Who works?",
-    ),
-    Claim(
-        claim="Drawn at random, 9.1 % of the test rows have a near twin in training. A component "
-        "holds all rows that are linked by near twins, so a split that keeps components whole "
-        "leaves none.",
-        control="how the rows are split; rows and measure of likeness kept",
-        refuter="none can for the second sentence: it follows from what a component is",
-        seeds="none: one split",
-        where="Summaries that people wrote",
-    ),
-    Claim(
-        claim="After six minutes a model does about as well as the first words of the rest, and no "
-        "point comes near the rules with the name.",
-        control="rules that nobody trains, on the same rows; the steps of training",
-        refuter="longer training: not tried. The model reads the name as well, so it could learn "
-        "the rule",
-        seeds="0, 1, 2",
-        where="How good is a first line?",
-    ),
-]

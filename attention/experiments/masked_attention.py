@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.experiments import translator_so_far
-from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.experiments.recorded import Experiment, read, seeded
 from attention.provided.data.numbers import in_words, is_test
 from attention.provided.data.tokens import BOS, PAD, Vocabulary
 from attention.provided.figures import plots, seeds
@@ -397,126 +397,23 @@ WINDOWS = (1, 2, 4, 8, 16)
 
 EXPERIMENTS = {
     "what a leak is worth": Experiment(
-        claim="Every leak lowers the loss and ruins the model. Even the denominator of a softmax "
-        "is enough: training finds it.",
-        control="the mask changed; model, data, steps and rate kept",
-        refuter="A leaking run with a loss above the causal ones, or one that writes as well: "
-        "none of nine. The subtlest leak once more with seeds 3 to 5: also below, and "
-        "also ruined",
         points=[{"mask": mask, "seed": seed} for mask in MASKS for seed in SEEDS],
         run=train_with,
         again={"mask": "causal", "seed": 0},
     ),
     "causal windows": Experiment(
-        claim="Seeing the two letters before its own is enough here, for 300 steps.",
-        control="the window changed; model, data, steps and rate kept",
-        refuter="A wider window that writes better: none up to 16 letters. After 1200 steps 16 "
-        "letters are better with two of three seeds (.96 .86 .95 against .88 .88 .92), "
-        "hence “for 300 steps”. The model also knows each letter's place, which a window "
-        "does not hide",
         points=[{"window": window, "seed": seed} for window in WINDOWS for seed in SEEDS],
         run=train_with_window,
         again={"window": 4, "seed": 0},
     ),
     "all but the next": Experiment(
-        claim="It is a leak for writing: the loss is 0.03 to 0.08, and 0 to 23 % of the words are "
-        "numbers.",
-        control="the mask changed; compared with the causal one of “what a leak is worth”",
-        refuter="A run of three that writes as well as the causal ones: none. That such a model "
-        "can fill gaps is read off its loss only",
         points=[{"seed": seed} for seed in SEEDS],
         run=train_with_a_gap,
         again={"seed": 0},
     ),
     "companions": Experiment(
-        claim="With the *most* padding all numbers of two and three digits are right, and without "
-        "padding the fewest. … With the padding hidden, company changes nothing.",
-        control="whether padding is hidden in training and test; then, of the trained model, "
-        "which numbers share its batch; the 100 numbers of each length, data, 300 steps, "
-        "rate kept",
-        refuter="Short numbers that get worse beside a long one, as they would if padding "
-        "disturbed: in no run, nor without padding better. For hidden padding equality is "
-        "nearly a theorem, and a test of the mask. One run is right in any company, so "
-        "not every start comes to lean on padding",
         points=[point for stage in ("05", "06 no mask") for point in seeded(SEEDS, stage=stage)],
         run=translator_so_far.train_and_choose_companions,
         again=None,
     ),
 }
-CLAIMS = [
-    Claim(
-        "The more padding, the more attention is lost",
-        control="the padded length; the same two tokens, padding of zeros",
-        refuter="Tokens of other sizes: from three times as large on the share is 0.000 at any "
-        "length, so the text says that these are small; at a sixth it is .49 to .90",
-        seeds="0, 1, 2",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "With a window of 2, a message needs a dozen layers from one end to the other.",
-        control="the mask; 24 positions",
-        refuter="A count other than 23 places by steps of 2, rounded up",
-        seeds="none: a count",
-        where="Who may look at whom",
-    ),
-    Claim(
-        "so forbidden keys take part",
-        control="how the mask is applied; scores and mask kept",
-        refuter="A weight of 0 on every forbidden key: only −∞ and the mask after the softmax "
-        "give it, and the latter has rows that do not sum to 1",
-        seeds="4 (one draw)",
-        where="Break it",
-    ),
-    Claim(
-        "Five of seven leak.",
-        control="the future after each of eight positions; the layers kept",
-        refuter="A leak for another input: the answer of exercise 6.7 shows that a test can miss "
-        "one on a chosen input, so “causal” is said of what was tried",
-        seeds="8",
-        where="Is there a leak?",
-    ),
-    Claim(
-        "Its loss will be lower.",
-        control="whether one letter ahead is seen; model, data, seed, steps kept",
-        refuter="Three seeds and other leaks: “what a leak is worth”",
-        seeds="0",
-        where="What a leak is worth",
-    ),
-    Claim(
-        "No honest model can come below that line in the mean, because all words are equally "
-        "likely and nobody can know which one comes. A loss that stays below it is a sign of a "
-        "leak.",
-        control="nothing: the entropy of the words that are trained on",
-        refuter="A causal run below it in the mean of the last steps: none of three, nor of three "
-        "with four times as many steps (.308 to .321). Single batches do lie below, by "
-        "luck of the draw, hence “in the mean”",
-        seeds="0, 1, 2",
-        where="What a leak is worth",
-    ),
-    Claim(
-        "In two of the three runs many short numbers are wrong.",
-        control="whether the padding is hidden; data, 300 steps, rate kept",
-        refuter="Runs of lesson 05 with as many wrong: at most one of 14 numbers of two digits. "
-        "Why one of three is right is not known",
-        seeds="0, 1, 2",
-        where="Your translator so far",
-    ),
-    Claim(
-        "With global blocks all pairs meet in two layers, with random blocks or without. Without "
-        "global blocks, random ones shorten 63 layers to between 7 and 12",
-        control="each part of BigBird taken away in turn; 64 blocks, 40 draws",
-        refuter="That random blocks are needed for two layers: they are not. With 200 further "
-        "draws the count is 7 to 12 again",
-        seeds="0 to 39",
-        where="BigBird without its parts",
-    ),
-    Claim(
-        "When the length doubles, the dense way needs four times as many multiplications, the "
-        "window twice as many.",
-        control="the length; a window of 8 on each side, one core",
-        refuter="Times that follow the count: they do not always, and the text says so. Why was "
-        "not measured",
-        seeds="none: a count",
-        where="Without the matrix",
-    ),
-]

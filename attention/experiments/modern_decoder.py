@@ -38,7 +38,7 @@ from attention.experiments.language_models import (
     sampler,
     tokens_of,
 )
-from attention.experiments.recorded import Claim, Experiment, read
+from attention.experiments.recorded import Experiment, read
 from attention.masked_attention import causal_mask, masked_attention
 from attention.multi_head_attention import split_heads
 from attention.provided.data import novels
@@ -465,18 +465,6 @@ def rates_of(change: str, seed: int) -> Sequence[float]:
 
 EXPERIMENTS = {
     "changes": Experiment(
-        claim="With two of the eight every seed is better than all three of 2017: rotary "
-        "positions and pre-norm. … For rotary positions it is 0.11 bits, more than twice as much "
-        "as lies between the three runs of 2017. For pre-norm it is 0.02, and may be luck. The "
-        "other six overlap with 2017. … All changes but the window together save 0.21 bits in the "
-        "median, more than any one of them. … How the table began made a larger difference than "
-        "most of the changes.",
-        control="one switch of the decoder of 2017; data, parameters and steps kept, each change "
-        "at the rate that is best for it on another novel",
-        refuter="chance: of eight changes that do nothing, 0.4 pass on average. The rate: each is "
-        "judged at its own, chosen on another novel, and pre-norm's is twice that of 2017, which "
-        "fails at it; at 2017's rate pre-norm's one run is better than all three of 2017 as well. "
-        "Three more seeds, longer training and other sizes were not tried",
         points=[
             {"change": change, "rate": rate, "seed": seed}
             for seed in SEEDS
@@ -487,21 +475,11 @@ EXPERIMENTS = {
         again=None,
     ),
     "speed": Experiment(
-        claim="With all of them a step takes 1.2 times as long on the processor on which this was "
-        "measured.",
-        control="one switch; a step of training, in turns",
-        refuter="a processor or a kernel on which they cost nothing: not tried; the sentence "
-        "names the one that was measured",
         points=[{}],
         run=speed,
         again=None,
     ),
     "same time": Experiment(
-        claim="In the same time the decoder takes 494 steps in place of 600, and still needs 0.15 "
-        "bits less than that of 2017.",
-        control="one switch; data, parameters and time kept",
-        refuter="a cost of the parts that eats their gain: all three runs stay below those of "
-        "2017, with rotary positions alone, too",
         points=[
             {"change": change, "rate": CHOSEN[change], "seed": seed, "steps": steps}
             for seed in SEEDS
@@ -511,26 +489,11 @@ EXPERIMENTS = {
         again=None,
     ),
     "turned": Experiment(
-        claim="In 512 tokens the features that turn slowly come to angles that they never had in "
-        "128. Let these alone turn four times as slowly, and the last places need 0.27 to 0.72 "
-        "bits less. Let the others do so, and the last places gain 0.07 at most, while the first "
-        "lose 0.39 to 0.47.",
-        control="which features turn four times as slowly, those that make less than a full turn "
-        "in a passage of the training, or the others; the trained model and the text kept",
-        refuter="fast features that do as much: slowed, they cost the first places more than they "
-        "bring to the last. Slowed all together, once: 6.15 bits at the first places, as bad as "
-        "the fast ones alone",
         points=[{"seed": seed} for seed in SEEDS],
         run=turned,
         again=None,
     ),
     "muon": Experiment(
-        claim="After the same number of steps nothing can be told apart: 1.94 to 1.97 bits with "
-        "Muon, 1.95 to 1.98 with AdamW. … In the same time AdamW is ahead by far.",
-        control="who steps with the matrices of the layers; model, data and batches kept, rates "
-        "of both chosen on another novel",
-        refuter="a better rate of Muon: three were tried, and the middle one is best. Larger "
-        "batches and models, for which it was made, were not tried",
         points=[
             {"change": "all", "rate": CHOSEN["all"], "seed": seed, "steps": steps, "muon": muon}
             for seed in SEEDS
@@ -541,90 +504,3 @@ EXPERIMENTS = {
         again=None,
     ),
 }
-
-CLAIMS = [
-    Claim(
-        claim="A LayerNorm never sees what is common to all features. RMSNorm keeps it",
-        control="the number added to all features; the vector kept",
-        refuter="none can: the mean is subtracted, or it is not",
-        seeds="none needed: a theorem, drawn once",
-        where="By hand",
-    ),
-    Claim(
-        claim="Multiplied by 8 each, the scores grow 64 times, and nearly all weight lies on one "
-        "key. With the norms nothing changes at all",
-        control="the factor and the norms; inputs and first weights kept",
-        refuter="a factor that the norms let through: only where a query is so short that eps "
-        "counts; not tried",
-        seeds="one untrained attention, 4 heads, 32 queries",
-        where="Attention",
-    ),
-    Claim(
-        claim="With rotary positions a score depends only on the difference of two positions. So "
-        "it does not matter where you begin to count",
-        control="where counting begins; vectors kept",
-        refuter="rounding in float32: scores of up to 24 change by 1e-5 where counting begins at "
-        "10, by 0.02 at 100 000, by 0.2 at a million; in float64 by less than 1e-9",
-        seeds="none needed: a theorem",
-        where="Attention",
-    ),
-    Claim(
-        claim="In the right order your decoder agrees to the last digits of float32. In the "
-        "published order the weights load without an error, every shape fits, and the scores are "
-        "wrong.",
-        control="the order of the rows; weights and ids kept",
-        refuter="a published model that it does not agree with: those with a matrix of their own "
-        "for the scores do not load; only tiny random models with one table were compared",
-        seeds="one draw of weights, three kinds of model",
-        where="The same numbers as Llama",
-    ),
-    Claim(
-        claim="So the sines bring nothing in 600 steps, and turning does.",
-        control="sines, turning or no positions; all else kept",
-        refuter="runs without positions that are worse than those with sines: they overlap. That "
-        "a decoder without positions knows no order was not tried here; in lesson 08 a causal "
-        "mask with two layers lets some through",
-        seeds="0, 1, 2",
-        where="What does each change bring?",
-    ),
-    Claim(
-        claim="With rotary positions alone it begins lower, but it rises most, by 0.38 to 0.48 in "
-        "these runs.",
-        control="how positions are told; texts, places and training kept",
-        refuter="another stretch of text: the places are means over what was kept of Persuasion "
-        "for the test. Another run: trained once more, rounded otherwise, seed 1 rises by 0.83 "
-        "(recorded: turned), so three runs do not bound the rise. The cause is tried with the "
-        "features that turn slowly (recorded: turned)",
-        seeds="0, 1, 2",
-        where="Longer than in training",
-    ),
-    Claim(
-        claim="Later tokens have more text before them, and yet nobody predicts them better.",
-        control="the place; model and text kept",
-        refuter="a decoder trained on passages of 512: not tried",
-        seeds="0, 1, 2",
-        where="Longer than in training",
-    ),
-    Claim(
-        claim="Without the cache, each new token costs another reading of all the text before it.",
-        control="the cache; model, prompt and choice kept, and the same tokens come out",
-        refuter="a text so short that it costs as much: for the first tokens it does",
-        seeds="one untrained model",
-        where="Writing with a cache",
-    ),
-    Claim(
-        claim="Llama 3, with a quarter of the heads of keys and values, keeps a quarter of that.",
-        control="heads of keys and values; layers, d_head and 16 bits kept",
-        refuter="none can: counted from the sizes",
-        seeds="none needed: a count",
-        where="What the cache takes",
-    ),
-    Claim(
-        claim="Five steps bring all but the smallest to between about 0.7 and 1.2.",
-        control="the number of steps; a random 64 × 64 matrix kept",
-        refuter="a matrix with larger values: divided by its norm none is above 1. Very small "
-        "ones need more than five steps, as the figure shows",
-        seeds="0",
-        where="Muon: a step for matrices",
-    ),
-]

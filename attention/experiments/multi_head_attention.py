@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.experiments import translator_so_far
-from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.experiments.recorded import Experiment, read, seeded
 from attention.masked_attention import causal_mask, masked_attention
 from attention.provided.figures import plots, seeds
 from attention.provided.measuring import memory
@@ -350,38 +350,16 @@ def train_other(
 
 EXPERIMENTS = {
     "how many heads": Experiment(
-        claim="Two to seven heads solve the task in 240 steps. … One head needs 7 directions: it "
-        "asks for one of eight names, and a softmax does not notice what is added to all "
-        "scores alike. Two heads need 14: they ask two different questions. Four heads "
-        "hardly need more: they ask the same two.",
-        control="the number of heads; parameters, task, steps and rate kept; directions counted "
-        "before training and after",
-        refuter="Two heads whose variance 7 directions hold: in three seeds they hold .83 to .87, "
-        "and 14 hold 1.00. A sum over heads cannot tell, since it has rank 7 whatever "
-        "they ask, so the matrices stand side by side. Two to seven heads with five more "
-        "seeds: below .005 each",
         points=[{"n_heads": n_heads, "seed": seed} for n_heads in HEADS for seed in SEEDS],
         run=train_heads,
         again={"n_heads": 2, "seed": 0},
     ),
     "a head silenced": Experiment(
-        claim="the report that the silent head fetched is lost. The error of the other report "
-        "stays below 0.05, except in one layer of ten, where it rises to 0.17. Each layer "
-        "of four heads has one that can be removed almost without loss.",
-        control="a gate of 0 for one head; the trained layer and the items kept",
-        refuter="A layer of four heads of which each is needed: none of ten, nor of five more. A "
-        "head whose loss harms both reports alike: none of two heads; of four some",
         points=[{"n_heads": n_heads, "seed": seed} for n_heads in (2, 4) for seed in range(10)],
         run=silence_each,
         again={"n_heads": 2, "seed": 3},
     ),
     "many small heads for longer": Experiment(
-        claim="Smaller heads are slower: 14 heads of two dimensions need more steps, and 28 heads "
-        "of one dimension are not done after 2400.",
-        control="the steps; compared with the same heads of “how many heads”",
-        refuter="A loss that stays where it was at 240 steps would be a limit and not speed: 14 "
-        "heads end below .001 after 960 steps, 28 heads fall to .07 to .10, and to .05 to "
-        ".07 after 2400. Whether 28 heads ever end lower is open",
         points=[
             point
             for n_heads, steps in ((14, 960), (28, 960), (28, 2400))
@@ -391,12 +369,6 @@ EXPERIMENTS = {
         again=None,
     ),
     "four heads or one": Experiment(
-        claim="Four heads are worse here than one: with each of the five seeds they get fewer "
-        "six-digit numbers right, and at most .06 of them in three runs, against one run "
-        "with one head.",
-        control="the number of heads of the layer; W_o, biases, data, 300 steps, rate kept",
-        refuter="A seed with which four heads get more right: none of five; by chance that would "
-        "come about one time in 32. More steps, other rates, two heads: not tried",
         points=[
             point
             for stage in ("07", "07 one head")
@@ -408,90 +380,13 @@ EXPERIMENTS = {
 }
 ANSWERS_TO_QUESTIONS = {
     "07 one head for longer": Experiment(
-        claim="No: after 960 steps its loss is 0.44 for seeds 0 to 2; after 240 it was 0.43 to "
-        "0.45.",
-        control="the steps; compared with one head of lesson 07's “how many heads”",
-        refuter="A lower loss after four times the steps: none of three. With a hidden layer in "
-        "the read-out besides: .44 three times",
         points=seeded(SEEDS, n_heads=1, steps=960),
         run=train_other,
         again={"n_heads": 1, "steps": 960, "seed": 0},
     ),
     "07 without W_o": Experiment(
-        claim="Not here: two heads end at a loss below 0.002 for seeds 0 to 2, without it and "
-        "with it.",
-        control="W_o learned, or the identity; compared with two heads of lesson 07's “how many "
-        "heads”",
-        refuter="A run of three that fails without W_o: none. Where no linear read-out follows, "
-        "this says nothing",
         points=seeded(SEEDS, n_heads=2, mixed=False),
         run=train_other,
         again={"n_heads": 2, "mixed": False, "seed": 0},
     ),
 }
-CLAIMS = [
-    Claim(
-        "An average mixes what stands in the same place, and one head has one $W_v$: all contents "
-        "come in the same places.",
-        control="where the contents stand, and whether two averages or one are made; the four "
-        "values kept",
-        refuter="An average that can be taken apart: it is shown, where each key writes in a row "
-        "of its own, so it is the place that counts and not the averaging",
-        seeds="none: arithmetic",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "One head can fetch only one weighted sum of the two contents. The best is their mean, "
-        "which leaves half of the variance unexplained. … 7/8 · 1/2 = 0.44 remains. Two heads "
-        "fetch both.",
-        control="the number of heads; parameters, items, seed and steps kept",
-        refuter="A single head below .44: not after four times the steps, nor with a hidden layer "
-        "in the read-out (.44 three times)",
-        seeds="0 here; 0, 1, 2 in “how many heads”",
-        where="What each head adds",
-    ),
-    Claim(
-        "A gate of 0 takes one update out of the sum and leaves the others as they are.",
-        control="one gate; weights and input kept",
-        refuter="A layer whose output without a head is not the output less its update: an "
-        "identity, shown for one head of one layer",
-        seeds="0",
-        where="What each head adds",
-    ),
-    Claim(
-        "in each row, one head looks at the first item asked for and the other at the second",
-        control="the head; one row of items, one trained layer",
-        refuter="Another row or seed in which both heads look at the same item: “a head silenced” "
-        "has ten layers of two heads, in each of which both reports depend on different "
-        "heads",
-        seeds="0",
-        where="What each head adds",
-    ),
-    Claim(
-        "The tables hold *H* · T_q · T_k numbers, and with 16 heads they are nearly all of it. "
-        "Fused attention does not store them.",
-        control="the number of heads, and whether weights are stored; d_model and T kept; "
-        "counted, not timed",
-        refuter="Memory that does not grow with the heads: that of fused attention. At short "
-        "texts the tables are small beside the rest",
-        seeds="none: a count",
-        where="How large is it?",
-    ),
-    Claim(
-        "With this view, each “head” attends *within* a few positions. After merging, position 0 "
-        "holds numbers of later positions: in a causal model that is a leak.",
-        control="a view in place of a transpose; the same numbers",
-        refuter="A view that keeps positions apart: with one head it does, and there it is no "
-        "mistake",
-        seeds="none: an identity",
-        where="Break it",
-    ),
-    Claim(
-        "For long texts this cache can take more memory than the model itself.",
-        control="heads of keys; 32 layers, 8192 tokens, 2 bytes a number",
-        refuter="A size at which the cache is small: short texts. The size of a model is not "
-        "counted here",
-        seeds="none: a count",
-        where="Fewer keys to remember",
-    ),
-]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.experiments.recorded import Experiment, read, seeded
 from attention.interpretability import null_space_dimension, token_identifiability
 from attention.provided.data import sentences
 from attention.provided.data.tokens import PAD
@@ -509,46 +509,21 @@ SAMPLES = [*seeded(SEEDS, model=PUBLISHED), *seeded(SEEDS, model=UNTRAINED), AGA
 
 EXPERIMENTS = {
     "difference": Experiment(
-        claim="float32 has seven digits, so these differences are rounding. Your layers are a "
-        "BERT.",
-        control="whose layers; weights and sentences kept",
-        refuter="a difference that grows from layer to layer, as of another formula: at most "
-        "1.5e-6 after each of six layers. ReLU in place of GELU, or positions left out, moves "
-        "vectors far (below)",
         points=BOTH,
         run=difference,
         again={"model": SMALL},
     ),
     "similar": Experiment(
-        claim="The four pairs next to the diagonal have cosines of 0.40 to 0.56; all others are "
-        "at most 0.16.",
-        control="the pair of sentences, of one subject or of two",
-        refuter="a pair of another subject that is nearer: none of 24. Eight sentences made up "
-        "for the lesson are an example; 589 docstrings are the measure, below",
         points=BOTH,
         run=similar,
         again={"model": SMALL},
     ),
     "pieces": Experiment(
-        claim="The larger vocabulary leaves more words whole.",
-        control="the vocabulary; texts and rule kept",
-        refuter="a text of the four that it cuts into more pieces: none. Which texts a vocabulary "
-        "was made from changed with its size",
         points=BOTH,
         run=pieces,
         again=None,
     ),
     "broken": Experiment(
-        claim="Another eps and the tanh form change nothing that shows here. Attention to padding "
-        "moves most vectors a little and some far, and a tenth of all questions lose their "
-        "answer: 0.47 are found first in place of 0.57. … With ReLU the vectors point elsewhere, "
-        "but questions and passages move together: 0.47 are still found. Without positions fewest "
-        "are found, 0.39, although the vectors have moved less than with ReLU.",
-        control="one part of the model; weights and 589 docstrings kept",
-        refuter="another model: in the stand-in ReLU costs nothing if both sides have it (0.46 "
-        "found) and something if only the questions have it (0.39), so moving together counts; "
-        "but without positions it finds as many as with them (0.45), so that order is the "
-        "published model's. Other batches mix other lengths of padding: not tried",
         points=[
             *({"model": PUBLISHED, "change": change} for change in CHANGES),
             {"model": SMALL, "change": CHANGES[2]},
@@ -557,12 +532,6 @@ EXPERIMENTS = {
         again={"model": SMALL, "change": CHANGES[2]},
     ),
     "retrieval": Experiment(
-        claim="The stand-in, which learned from docstrings like these, finds 0.46. Counted shared "
-        "words find 0.33. Untrained, the layers of the published model find 0.10 at most, those "
-        "of the stand-in 0.06: it is the weights that search.",
-        control="the model, untrained or none; 589 docstrings kept",
-        refuter="counted words that find more: weighed by their rarity they find 0.48, more than "
-        "the stand-in, and less than the published model's 0.57. Chance finds 1 of 589",
         points=[
             *({"model": name, "seed": 0} for name in (*sentences.WORD_SEARCHES, PUBLISHED, SMALL)),
             *seeded(SEEDS, model=UNTRAINED),
@@ -572,10 +541,6 @@ EXPERIMENTS = {
         again=AGAIN,
     ),
     "asked": Experiment(
-        claim="What the stand-in finds does not. One question is an example, and no measure.",
-        control="the model; question and docstrings kept",
-        refuter="the same request in the form of a docstring, Convert a string to a date.: there "
-        "the stand-in, too, finds first what reads a time from a string",
         points=[
             {"model": model, "question": question}
             for model in (PUBLISHED, SMALL)
@@ -585,68 +550,23 @@ EXPERIMENTS = {
         again={"model": SMALL, "question": sentences.QUESTIONS[0]},
     ),
     "meaning": Experiment(
-        claim="In 15 of the 18 triples, the sentence that means something else is nearer. With "
-        "the roles exchanged all six cosines are 0.98 or more",
-        control="meaning kept, or words kept; the sentence they are compared with kept",
-        refuter="chance: 9 of 18. The triples were made so that the same meaning has other words, "
-        "and another meaning nearly the same words; on sentences that were not, the vectors do "
-        "better",
         points=BOTH,
         run=meaning,
         again={"model": SMALL},
     ),
     "identifiability": Experiment(
-        claim="Up to layer 2 nearly every vector is nearest to its own token. After the last "
-        "layer the share is 0.53 to 0.56 by distance, 0.90 by the cosine, and 0.95 after a linear "
-        "map … Untrained, all stay at 1, so here it is training that moves vectors away from "
-        "their tokens; in lesson 17, with two layers, they stayed at 1 after training, too.",
-        control="trained or not; three samples of sentences",
-        refuter="an untrained model of the same depth that moves them: none of three samples. The "
-        "stand-in, with three layers, stays at 1 as well, so depth or the data count, too",
         points=SAMPLES,
         run=identifiability,
         again=AGAIN,
     ),
     "effective": Experiment(
-        claim="Beyond, 0.69 to 0.78 of the squared weights make no difference to what the heads "
-        "return. The null space is as large without training, but then less than 0.04 of the "
-        "weight lies there. In the trained model it lies on [CLS], which gets 0.29 to 0.34 of all "
-        "attention in these texts while its values are a tenth as long as the others.",
-        control="trained or not, and the length; three samples of texts",
-        refuter="texts shorter than d_head: there the part is 0, as it must be. The stand-in, "
-        "with 12 features a head, has 0.17 to 0.66 there",
         points=SAMPLES,
         run=effective,
         again=AGAIN,
     ),
     "attribution": Experiment(
-        claim="The own share falls from 0.49 to 0.22, and after the last layer it is still the "
-        "largest at 0.51 to 0.64 of the places. Untrained it falls to 0.74 and stays the largest "
-        "everywhere. In lesson 17 most of the mixing came from the architecture; here most of it "
-        "was learned.",
-        control="trained or not; three samples of texts",
-        refuter="an untrained model that mixes as much: none of three samples",
         points=SAMPLES,
         run=attribution,
         again=AGAIN,
     ),
 }
-
-CLAIMS = [
-    Claim(
-        claim="Whoever has the same weights and computes the same sums gets the same numbers, "
-        "whatever the code looks like.",
-        control="none",
-        refuter="sums in another order: they round otherwise, by 1e-6 here",
-        seeds="none needed: a definition",
-        where="The idea",
-    ),
-    Claim(
-        claim="The cosine stays 1, so the variances must be far above 1e-5.",
-        control="eps; weights and texts kept",
-        refuter="a variance near 1e-5: in the stand-in the least at any LayerNorm is 5.7e-4, over "
-        "100 summaries. In the published model it was not measured",
-        seeds="none needed: nothing is drawn",
-        where="Open questions",
-    ),
-]

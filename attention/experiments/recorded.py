@@ -1,4 +1,4 @@
-"""Recorded experiments: a claim with its control, and the results that are stored for it."""
+"""Recorded experiments: what is run for a claim, and the results that are stored."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -13,12 +13,8 @@ FOLDER = ROOT / "data" / "evidence"
 
 @dataclass(frozen=True)
 class Experiment:
-    """A claim with its control, and what is to be run for it.
+    """What is to be run for a claim: docs/evidence.md says which, with its control.
 
-    claim    what the lesson says, word for word; " … " stands for what is left out between
-    control  which factor is changed, and what is kept
-    refuter  what would have refuted it, and what came of trying: the other direction, a theorem
-             that makes it empty, a factor that changed with it, longer training, chance
     points   settings, each a dict of keyword arguments of ``run``; the seed is one of them, unless
              nothing is drawn
     run      (**point) -> dict of numbers, strings and lists of them; what it asks for besides are
@@ -27,29 +23,15 @@ class Experiment:
              None where each takes longer, or much like it is run again elsewhere
     """
 
-    claim: str
-    control: str
     points: list[dict[str, Any]]
     run: Callable[..., dict[str, Any]]
     again: dict[str, Any] | None
-    refuter: str = ""
 
     @property
     def seeds(self) -> str:
         """The seeds of the points."""
         found = sorted({point["seed"] for point in self.points if "seed" in point})
         return ", ".join(map(str, found)) or "none needed: nothing is drawn"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim that a notebook shows by itself: ``where`` is the heading of its figure or table."""
-
-    claim: str
-    control: str
-    seeds: str
-    where: str
-    refuter: str = ""
 
 
 def seeded(seeds: Iterable[int], **setting: Any) -> list[dict[str, Any]]:

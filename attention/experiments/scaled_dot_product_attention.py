@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.experiments.bahdanau_attention import D_STATE, Compared, sizes_of
-from attention.experiments.recorded import Claim, Experiment, seeded
+from attention.experiments.recorded import Experiment, seeded
 from attention.experiments.score_functions import Scored
 from attention.experiments.sequence_to_sequence import steps_back
 from attention.experiments.translator_so_far import train_with
@@ -438,17 +438,6 @@ ONCE = {"matrices": "qk", "divided": True, "seed": 0, "steps": 20}
 
 EXPERIMENTS = {
     "matrices and division": Experiment(
-        claim="At this learning rate, dividing hurts without matrices. With W_q and W_k it helps: "
-        "divided, all six runs get at least 0.94 of the five-digit and 0.92 of the six-digit "
-        "numbers right; undivided, they scatter from 0.04 to 0.97 and from 0 to 0.96.",
-        control="which of queries, keys and values have a matrix, and the division; the start of "
-        "all that is left, data, 300 steps, rate kept",
-        refuter="an undivided run above all divided ones: at five digits one of six is as good. "
-        "With all three matrices division helps in the worst runs only: undivided 2 of 6 are below "
-        "0.8 at five digits, divided none. Another start of the same matrices: divided .94 .98 "
-        ".83, undivided .12 .94 .77, so six of six is not sure. At twice the rate the divided "
-        "score needs no matrices (lesson 04): so this learning rate is named. Longer training: not "
-        "tried",
         points=[
             point
             for (matrices, divided), some in ABLATED.items()
@@ -461,12 +450,6 @@ EXPERIMENTS = {
 }
 ANSWERS_TO_QUESTIONS = {
     "05 fetch without a matrix": Experiment(
-        claim="It learns as well: 0.000 for seeds 0 to 2. … Only faster, here: after 1200 steps "
-        "the loss is 0.02 for seeds 0 to 2.",
-        control="which of the three matrices there are, and the steps; task, read-out and rate "
-        "kept",
-        refuter="a loss without W_v that stays above that with it: not with three seeds, and a "
-        "theorem says that one matrix behind the average does the work of both",
         points=[
             point
             for roles, steps in (("q k v", 300), ("q k", 300), ("k v", 300), ("k v", 1200))
@@ -476,10 +459,6 @@ ANSWERS_TO_QUESTIONS = {
         again={"roles": "q k", "steps": 300, "seed": 0},
     ),
     "05 divided by d": Experiment(
-        claim="Hardly: 0.93 to 0.94 after 120 steps, at 512 and at 64, for seeds 0 to 2 … With a "
-        "rate d times larger it learns",
-        control="what the scores are divided by, then the rate; keys, start and steps kept",
-        refuter="the rate as the cause: with one d times larger it learns",
         points=[
             point
             for d in (512, 64)
@@ -490,111 +469,3 @@ ANSWERS_TO_QUESTIONS = {
         again={"power": 1, "d": 64, "times": 1, "seed": 0},
     ),
 }
-CLAIMS = [
-    Claim(
-        "At d = 1024 nearly all the weight goes to one key. Nothing matches; the vectors are "
-        "merely long.",
-        control="d; one random query and eight random keys, 1000 draws",
-        refuter="a lucky draw: the mean of 1000 is printed",
-        seeds="5, 1000 draws",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "all centred on 0, and each curve twice as wide as the one before it, for vectors four "
-        "times as long.",
-        control="d; entries of mean 0 and variance 1",
-        refuter="entries that are not independent: the theorem needs them; those of a trained "
-        "model are not",
-        seeds="0, 20 000 pairs; a theorem",
-        where="How large is a dot product?",
-    ),
-    Claim(
-        "Divided by √d it keeps its size. Undivided it falls by many powers of ten",
-        control="the division; same queries and keys, medians and quarters of 500 queries",
-        refuter="quarters that overlap at large d: they are drawn and do not",
-        seeds="1, 500 queries",
-        where="What large scores do to learning",
-    ),
-    Claim(
-        "Undivided, it stops almost at once: most rows give a wrong key the weight 1.",
-        control="the division; keys, rotation, rate, 120 steps kept",
-        refuter="longer training or another rate: after 2000 steps the error is that of step 120 "
-        "(1.63, 1.88, 1.63), and a tenth, a hundredth and ten times the rate end between 1.4 and "
-        "2.0",
-        seeds="0, 1, 2",
-        where="Break it",
-    ),
-    Claim(
-        "So the size of the scores matters, not the division. … Undivided, but with −log of the "
-        "right weight as the loss, it learns within ten steps",
-        control="division, size of the start, rate and loss as said; data and steps kept",
-        refuter="a divided start that is large and learns, or an undivided small one that does "
-        "not: neither",
-        seeds="0, 1, 2",
-        where="Break it",
-    ),
-    Claim(
-        "The entries are far smaller than 1, so for d = 64 the scores spread by about a half, not "
-        "by 8.",
-        control="none: a measurement of 256 sources, before training",
-        refuter="a spread that is much larger with another seed: not with three. That small scores "
-        "slow learning in lesson 04 fits its larger rate, but was not tested alone",
-        seeds="0, 1, 2",
-        where="Break it",
-    ),
-    Claim(
-        "Every token looks at itself",
-        control="d; ten tokens, 200 sequences a seed",
-        refuter="tokens that are not random: vectors of a trained model may be alike; not tried",
-        seeds="0, 1, 2",
-        where="Where q, k and v come from",
-    ),
-    Claim(
-        "What brings it close to 0 are two matrices, one for the queries and one for the keys.",
-        control="which of q, k and v have or share a matrix; task, read-out, 300 steps, rate kept",
-        refuter="longer training: with W_k and W_v alone 1200 steps bring it to 0.02, so a matrix "
-        "for the queries makes it faster (open question 2)",
-        seeds="0, 1, 2",
-        where="Where q, k and v come from",
-    ),
-    Claim(
-        "is the same. This is … attention alone does not know the order of the words.",
-        control="the order of three vectors; the head kept",
-        refuter="a theorem; a causal mask would break it (lesson 06)",
-        seeds="6",
-        where="Predict first",
-    ),
-    Claim(
-        "One short sequence is faster with attention, although it multiplies more … In a batch the "
-        "RNN's products are large, too, and the advantage is gone.",
-        control="one sequence or a batch of 64; layers of 64, one core, projections included",
-        refuter="the batch is the refuter of what one sequence alone would suggest. More cores: "
-        "not tried",
-        seeds="none: shortest of three rounds",
-        where="What it costs",
-    ),
-    Claim(
-        "a word 39 places back counts as much as the one before.",
-        control="the layer; inputs, widths of 64 and 40 positions kept, all untrained",
-        refuter="training, which can change all three curves: for the GRU of lesson 02 it does, "
-        "for attention it was not tried",
-        seeds="0, 1, 2",
-        where="How far is it from one word to another?",
-    ),
-    Claim(
-        "Now every run gets at least 0.93, and of the six-digit numbers two of three runs nearly "
-        "all.",
-        control="three matrices, or none; score, data, 300 steps, rate and seeds kept",
-        refuter="more seeds: of six, five get at least 0.96 of the six-digit numbers, and one 0.55",
-        seeds="0, 1, 2",
-        where="Your translator so far",
-    ),
-    Claim(
-        "W_v adds nothing to the two.",
-        control="with W_v or without; W_q, W_k and the division kept",
-        refuter="runs that are better with it: at five and at six digits the six of either kind "
-        "overlap, and the worst is one with it",
-        seeds="0, 1, 2, 3, 4, 5",
-        where="Your translator so far",
-    ),
-]

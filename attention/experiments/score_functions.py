@@ -15,7 +15,7 @@ from attention.experiments.bahdanau_attention import (
     measured_with_frames,
     sizes_of,
 )
-from attention.experiments.recorded import Claim, Experiment, seeded
+from attention.experiments.recorded import Experiment, seeded
 from attention.provided.data.numbers import numbers
 from attention.provided.figures import plots, seeds
 from attention.provided.measuring import timing
@@ -316,14 +316,6 @@ def rewards_with_a_baseline(reinforce_gradient: Callable[..., Tensor]) -> dict[s
 
 EXPERIMENTS = {
     "five score functions": Experiment(
-        claim="With five digits, no run of the scaled dot product gets more than 0.45 right, and "
-        "each other kind has runs that get more than 0.85. … Between the others six seeds do not "
-        "decide: with the dot product one run gets 0.06 right, and another all.",
-        control="the score function; encoder, decoder, 64 numbers an annotation, data, 300 steps, "
-        "rate kept",
-        refuter="a run of the scaled dot product above a half: none of six. An order of all five: "
-        "by a rank test over six runs only scaled and additive differ (0.002); the other pairs do "
-        "not (0.06 to 0.94). That the score is at fault, and not the rate: see the next row",
         points=[
             {"kind": kind, "seed": seed, "steps": 300} for seed in OF_TRANSLATORS for kind in KINDS
         ]
@@ -332,12 +324,6 @@ EXPERIMENTS = {
         again=SHORT,
     ),
     "twice the rate": Experiment(
-        claim="With twice the rate (the last lines) all three runs of the scaled score get at "
-        "least 0.92: it is slower here, not worse.",
-        control="the learning rate, 0.006 or 0.012; score function, data, 300 steps, seeds kept",
-        refuter="a rate at which the scaled score stays behind: 0.012 is the only other one tried. "
-        "At six digits one of the three runs gets 0.07. That other scores gain as much from it was "
-        "tried for the dot product alone",
         points=[
             {"kind": kind, "seed": seed, "rate": TWICE}
             for kind in ("scaled_dot", "dot")
@@ -349,12 +335,6 @@ EXPERIMENTS = {
 }
 ANSWERS_TO_QUESTIONS = {
     "04 pairs that a rank holds": Experiment(
-        claim="Rank 1 holds two, however many there are: of 3 and of 4 pairs, two queries find "
-        "their key, with seeds 0 to 2 and 1000 steps. Rank 2 holds 4 of 4 and 8 of 8 with every "
-        "seed, and 12, 11 and 12 of 12.",
-        control="r, and the number of pairs; d = 8, 1000 steps and rate kept",
-        refuter="a third pair found by rank 1: none in six runs, and there can be none, since on a "
-        "line only the two outermost keys can win. Longer training for 12 pairs: not tried",
         points=[
             point
             for r, pairs in ((1, 3), (1, 4), (2, 4), (2, 8), (2, 12))
@@ -364,10 +344,6 @@ ANSWERS_TO_QUESTIONS = {
         again={"kind": "reduced_rank", "r": 1, "pairs": 3, "steps": 1000, "seed": 0},
     ),
     "04 learned queries and keys": Experiment(
-        claim="Both do, after the same 150 steps, with all six pairs and seeds 4 to 6 (mean weight "
-        "on the wanted key at least 0.998 and 0.995).",
-        control="queries and keys learned, or kept as they are; six pairs, 150 steps and rate kept",
-        refuter="a pair that is not found: none in six runs",
         points=[
             point
             for kind in ("dot", "scaled_dot")
@@ -377,86 +353,3 @@ ANSWERS_TO_QUESTIONS = {
         again={"kind": "dot", "pairs": 6, "learned": True, "seed": 4},
     ),
 }
-CLAIMS = [
-    Claim(
-        "With 20 000 of each, the hidden layer takes 102 GB, and the scores only 1.6 GB.",
-        control="none: 20 000 times 20 000 numbers of four bytes, 64 of them or one for each pair",
-        refuter="an additive score that never holds all pairs at once: it could be computed block "
-        "by block, as lesson 18 does for dot products",
-        seeds="none needed: arithmetic",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "Bilinear and additive scores learn the crossing, and so does reduced rank with r = 2. "
-        "With r = 1 only two of six queries find their key",
-        control="the score function, or r; queries, keys and 150 steps kept",
-        refuter="r = 1 that finds a third key with more steps: not with 1000 steps, three and four "
-        "pairs (open question 1), and it cannot: on a line only the outermost keys win",
-        seeds="4, 5, 6",
-        where="What each of them can say",
-    ),
-    Claim(
-        "Gaussian kernel regression with keys of equal length is dot-product attention, with its "
-        "scores divided by",
-        control="keys of equal or of different length; queries, bandwidth kept",
-        refuter="weights that differ for keys on a circle: the two pictures agree; with one longer "
-        "key they do not",
-        seeds="none needed: a theorem, drawn once",
-        where="Where the dot product comes from",
-    ),
-    Claim(
-        "For the dot product it outscores its neighbours, because length counts as well as "
-        "direction.",
-        control="the length of one key; its direction, queries, bandwidth kept",
-        refuter="a Gaussian that prefers it, too: it gives the longer key almost nothing. A query "
-        "that points away from the longer key gives it less, not more: only neighbours are "
-        "outscored",
-        seeds="none needed: nothing is drawn",
-        where="Break it",
-    ),
-    Claim(
-        "At T = 800 the additive score needs 1.1 times as many multiplications as the scaled dot "
-        "product and takes more than a hundred times as long.",
-        control="the score function; T, d = r = 64, one core kept",
-        refuter="a cheaper way to write it: feature by feature, without the hidden layer of all "
-        "pairs, it still took more than a hundred times as long; tanh alone takes over half of the "
-        "time",
-        seeds="none: shortest of three rounds",
-        where="What it costs",
-    ),
-    Claim(
-        "With five digits, the scaled dot product does worse than the additive score in every run, "
-        "at this rate.",
-        control="the score function; the rest of the translator, data, 300 steps, rate and seeds "
-        "kept",
-        refuter="one run in another order: none of three here, and none of six in the record",
-        seeds="0, 1, 2",
-        where="Your translator so far",
-    ),
-    Claim(
-        "The local kinds need at most seven scores per query, however long the source is. Rows of "
-        "local-p sum to less than 1",
-        control="global, local-m and local-p; scores, centres and D = 3 kept",
-        refuter="a row of local-p that sums to 1: only if all its weight lies at the centre; the "
-        "sums are printed",
-        seeds="1",
-        where="Must a query look everywhere?",
-    ),
-    Claim(
-        "On average, hard attention gives the result of soft attention, which is its expectation.",
-        control="1, 10 and 1000 choices; weights and values kept",
-        refuter="a mean of 1000 choices that is off by more than chance: by eye it is not. It is a "
-        "theorem",
-        seeds="0",
-        where="Hard attention",
-    ),
-    Claim(
-        "With the baseline, all five runs come close to the exact gradient. … the runs scatter: "
-        "three end lower, and two, by luck, a little higher.",
-        control="a baseline of 0 or 11.5; rewards, trials, steps and rate kept",
-        refuter="other seeds: of 40 without a baseline 19 end below 12.8 and 19 above the exact "
-        "gradient's 12.93; with it all 40 end between 12.92 and 12.94",
-        seeds="0, 1, 2, 3, 4",
-        where="Learning without a gradient",
-    ),
-]

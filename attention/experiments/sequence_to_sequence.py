@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from torch import Tensor, nn
 
 from attention.experiments import recorded
-from attention.experiments.recorded import Claim, Experiment
+from attention.experiments.recorded import Experiment
 from attention.provided.data.numbers import Corpus, numbers
 from attention.provided.data.tokens import PAD
 from attention.provided.figures import plots, seeds
@@ -299,12 +299,6 @@ SHORT = {"d_state": 64, "steps": 60, "seed": 0}
 
 EXPERIMENTS = {
     "steps": Experiment(
-        claim="Nor are 64 numbers too few for five digits: after 1000 steps at least 0.43 are "
-        "right, and after 3000 steps, in the one run there is, all.",
-        control="the number of steps, 300 or 1000; GRUs of 64, data, rate kept",
-        refuter="1000 steps that are no better than 300: every run of the former is better at five "
-        "digits than every run of the latter. At six digits at most 0.12 are right after 1000 "
-        "steps",
         points=[
             {"d_state": d_state, "steps": steps, "seed": seed}
             for d_state, steps in ((64, 300), (128, 300), (64, 1000))
@@ -315,15 +309,6 @@ EXPERIMENTS = {
         again=SHORT,
     ),
     "vector and network": Experiment(
-        claim="Both the vector, cut like this, and the network count. Each halving of the vector "
-        "costs accuracy, and GRUs half as wide do, too, with the same vector: every run is worse "
-        "than every run with twice as much.",
-        control="how many numbers of the encoding the decoder sees, or the width of both GRUs; "
-        "data, 300 steps, rate kept",
-        refuter="a vector or a network that does not matter while the other is kept. Squeezed "
-        "otherwise, by a matrix and tanh, both count, too; by two matrices without tanh, 16 "
-        "numbers from GRUs of 128 do about as well as 64: how much the vector costs depends on how "
-        "it is squeezed",
         points=[
             {"d_state": d_state, "steps": 300, "seed": seed, "through": through}
             for d_state, widths in NETWORKS.items()
@@ -335,10 +320,6 @@ EXPERIMENTS = {
         again=SHORT | {"through": 16},
     ),
     "reversed source": Experiment(
-        claim="At four digits every run with the reversed source is better than every run without.",
-        control="the order in which the source is read; GRUs of 64, data, 300 steps, rate kept",
-        refuter="one run out of order; there is none in three against three, nor in three more of "
-        "either (seeds 3 to 5, run once). Longer training: not tried",
         points=[{"d_state": 64, "steps": 300, "seed": seed, "reverse": True} for seed in SEEDS]
         + [SHORT | {"reverse": True}],
         run=train_one,
@@ -346,67 +327,3 @@ EXPERIMENTS = {
     ),
 }
 STORED = "0 (the notebook's own model)"
-CLAIMS = [
-    Claim(
-        "While z is below 1, a gate can hold on for long, but not for ever.",
-        control="the update gate at 0.5, 0.9 and 0.99; inputs and candidate are 0",
-        refuter="a theorem: what is left after n steps is z to the power of n. A candidate that "
-        "renews the state is ruled out by setting it to 0",
-        seeds="none needed: nothing is drawn",
-        where="A state that forgets on purpose",
-    ),
-    Claim(
-        "The model can spell in German, but does not remember a long source.",
-        control="none: twelve translations; the letters that are right are counted below",
-        refuter="words that German does not have: of 100 six-digit translations, none right, 76 "
-        "are German number words from end to end, and 65 of them numbers; the others repeat a part "
-        "until they are cut",
-        seeds=STORED,
-        where="The whole translator",
-    ),
-    Claim(
-        "Nearly all numbers of two and three digits are right, and hardly any of five and six. … "
-        "Its cliff is steep because one wrong letter spoils a number.",
-        control="the number of digits; the source's and the target's length change together",
-        refuter="letters that fall as steeply as numbers: they fall from 0.999 to 0.935. That the "
-        "target grows with the source is not taken apart",
-        seeds=STORED + "; seeds 0 to 2 are in the record of steps",
-        where="The bottleneck, measured",
-    ),
-    Claim(
-        "were errors independent, that would be 0.935 to the power of 52, or 3 %",
-        control="none: arithmetic from two counts",
-        refuter="with none of 100 six-digit numbers right, 3 % can neither be told from 0 nor "
-        "refuted; errors are not independent, since a letter is given the true ones before",
-        seeds=STORED,
-        where="The bottleneck, measured",
-    ),
-    Claim(
-        "Before training, the first word counts less than a hundredth of EOS. After 300 steps "
-        "nothing fades: the first word counts about as much as EOS.",
-        control="before or after training; sources of nine words, model and measure kept",
-        refuter="a word after training that counts little: the least has 0.4 of EOS, with seed 1. "
-        "On 40 random words, which no source has, the first ones do fade: so it is said of nine "
-        "words. The gradient measures how strongly, not how rightly, a word counts",
-        seeds="0, 1, 2",
-        where="A long way",
-    ),
-    Claim(
-        "One sequence at a time the GRU takes many times as long: its matrix products are small. "
-        "In a batch of 64 they are large, and most of the gap closes.",
-        control="one sequence or 64; layers with as many multiplications, one core, 25 to 200 "
-        "positions",
-        refuter="a gap that stays in the batch, or none for one sequence: neither. More cores were "
-        "not tried: that the steps of a GRU cannot be shared out follows from its equation",
-        seeds="none: shortest of some runs",
-        where="And a slow one",
-    ),
-    Claim(
-        "With the mistake, the translations of the same three numbers depend on what else is in "
-        "the batch.",
-        control="where the encoding is taken; model, three numbers and their companions kept",
-        refuter="translations that change without the mistake, too: the same cell shows none",
-        seeds=STORED,
-        where="Break it",
-    ),
-]

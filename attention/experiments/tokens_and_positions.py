@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.experiments.recorded import Experiment, read, seeded
 from attention.provided.data.numbers import in_words
 from attention.provided.data.words import count_words, docstrings
 from attention.provided.figures import plots, seeds
@@ -425,12 +425,6 @@ def german_compounds(
 
 EXPERIMENTS = {
     "whose merges": Experiment(
-        claim="Each tokeniser is good at the kind of text that it was made for. Other text "
-        "survives the round trip too, but takes more tokens.",
-        control="what 2000 merges are learned from, and what is cut; the seed draws the texts "
-        "that are kept aside",
-        refuter="A tokeniser that needs fewer tokens for the other kind: none in three draws of "
-        "the texts. Both directions are tried; that it holds for other languages is not",
         points=[
             point
             for kind in ("docstrings", "numbers", "both")
@@ -440,17 +434,6 @@ EXPERIMENTS = {
         again={"learns_from": "docstrings", "seed": 0},
     ),
     "three back": Experiment(
-        claim="Without positions the layer can know only which tokens occur. With any of the "
-        "three it solves the task at the lengths of its training, except that 300 steps are "
-        "too few to learn a table of 96 rows. … Beyond place 24 the rows of a learned table "
-        "were never trained. For sinusoids one matrix would work everywhere, but training "
-        "on 24 places did not find it.",
-        control="the kind of positions, and the length in training; task, layer, 300 steps and "
-        "rate kept",
-        refuter="Sinusoids that work at 96 places after 24: not after 300 steps, nor after 1500 "
-        "(.44 to .47 right). The right panel is the other direction, where 96 places are "
-        "no problem. Rows of a learned table beyond 24 cannot be right but by chance, "
-        "which a theorem says",
         points=[
             point
             for length in (24, 96)
@@ -461,12 +444,6 @@ EXPERIMENTS = {
         again={"kind": "sinusoidal", "length": 24, "seed": 0},
     ),
     "random start": Experiment(
-        claim="With sinusoidal positions, yes: .976, .967 and .982 are right at 96 places (seeds "
-        "0, 1, 2). With learned ones .298, .180 and .191 after 300 steps, and .856, .852 "
-        "and .860 after 900",
-        control="where the training sequences begin; compared with “three back”",
-        refuter="A run of three that fails at 96 places as those without a random start do: none "
-        "with sinusoids. More than 900 steps with learned positions: not tried",
         points=[
             point
             for kind, steps in (("learned", 300), ("learned", 900), ("sinusoidal", 300))
@@ -476,11 +453,6 @@ EXPERIMENTS = {
         again={"kind": "learned", "steps": 300, "random_start": True, "seed": 0},
     ),
     "no positions, causal": Experiment(
-        claim="(A causal mask lets some order through: without positions, two layers under it get "
-        ".34 to .36 right after 600 steps, one layer .22, and two layers without it .16.)",
-        control="the mask, and the number of layers; task, layers, 600 steps and rate kept",
-        refuter="Layers that see every place and do as well: a theorem forbids it, and the runs "
-        "agree. More steps or layers: not tried here",
         points=[
             point
             for n_layers, causal in ((2, True), (1, True), (2, False))
@@ -490,13 +462,6 @@ EXPERIMENTS = {
         again=None,
     ),
     "root": Experiment(
-        claim="Rows of size 8 learn nothing in 300 steps, whether the factor or the table makes "
-        "them so large. Smaller rows all learn. At equal size 1, the runs without the "
-        "factor end lower",
-        control="the factor √d_model, and the size of the table at the start; sinusoidal "
-        "positions, task, layer, steps and rate kept",
-        refuter="Rows of size 8 that learn without the factor, which would make the factor the "
-        "culprit: none of three. Nor do they after 1500 steps (2.77)",
         points=[
             point
             for start, root in (*itertools.product((SMALL, 1.0), (True, False)), (8.0, False))
@@ -508,12 +473,6 @@ EXPERIMENTS = {
 }
 ANSWERS_TO_QUESTIONS = {
     "08 farther back": Experiment(
-        claim="With sinusoidal positions it takes 80 to 100 steps until the loss is below 0.5, "
-        "for 1, 3 or 10 back; with rotary ones 40 to 50, with learned ones 200 to 220",
-        control="how many places back, for three kinds of positions; task, layer, 300 steps and "
-        "rate kept",
-        refuter="More steps for ten places back than for one, beyond what the seeds differ by: "
-        "none of the three kinds. Farther than ten places: not tried",
         points=[
             point
             for kind in ("learned", "sinusoidal", "rotary")
@@ -524,78 +483,3 @@ ANSWERS_TO_QUESTIONS = {
         again={"kind": "rotary", "back": 10, "seed": 0},
     ),
 }
-CLAIMS = [
-    Claim(
-        "Who bites whom makes no difference (lesson 05).",
-        control="the order of the words; words, table and weights kept",
-        refuter="A word whose row differs between the sentences: the differences are rounding, as "
-        "the theorem of lesson 05 says",
-        seeds="0, 1, 2",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "The dot product depends on the distance only. It is largest at 0: 32, one for each clock.",
-        control="three places, 61 shifts",
-        refuter="A curve that differs from the two others: none; it is an identity of sines and "
-        "cosines",
-        seeds="none: an identity",
-        where="Positions like clocks",
-    ),
-    Claim(
-        "So **one** matrix, a rotation, leads from any position to the one that many steps ahead.",
-        control="the place; 50 rows under one matrix",
-        refuter="A row that the matrix misses by more than rounding: none of 50",
-        seeds="none: an identity",
-        where="A shift is a rotation",
-    ),
-    Claim(
-        "So a head that looks three places back needs no training.",
-        control="the query; W_q a rotation by −3, W_k the identity, 47 queries",
-        refuter="A query whose largest score is elsewhere: none of 47. Of scores only; how much "
-        "weight the softmax gives is not shown, nor that trained heads do this",
-        seeds="none: an identity",
-        where="A shift is a rotation",
-    ),
-    Claim(
-        "The dog that bites and the dog that is bitten now get different contexts.",
-        control="positions added or not; words, table and weights kept",
-        refuter="The same context with positions: it differs. One draw of the weights",
-        seeds="2",
-        where="Order matters now",
-    ),
-    Claim(
-        "Left, with the root, equal words have nearly equal rows, wherever they stand. Right, "
-        "without it, all rows are alike, and only the distance is left to see.",
-        control="the factor; the same table and positions",
-        refuter="A start at 1 instead, without the factor, gives the left picture as well: so it "
-        "is a matter of size. What becomes of it in training: “root”",
-        seeds="0",
-        where="Break it",
-    ),
-    Claim(
-        "The stripes are products of one vector's content with the other's position.",
-        control="turned or added; the same query and key",
-        refuter="Stripes without added positions: with rotary ones the spread along a diagonal is "
-        "rounding",
-        seeds="0, 1, 2",
-        where="Exercise 8.4 · `rotary` ★",
-    ),
-    Claim(
-        "Without them most numbers of three and more digits are wrong … With positions more than "
-        "90 % are right at every length",
-        control="positions on the source; data, 300 steps, rate, the rest of the translator kept",
-        refuter="A run of three without positions that gets most three-digit numbers right: .25 "
-        "to .34. By guessing among the orders some are right; two-digit ones all",
-        seeds="0, 1, 2",
-        where="Your translator so far",
-    ),
-    Claim(
-        "Later merges join rarer pairs and help less. The German text gains little.",
-        control="the number of merges; one tokeniser, fifty docstrings kept aside and a German "
-        "text",
-        refuter="Whether German or the tokeniser is the reason: “whose merges” exchanges the "
-        "texts. One German text",
-        seeds="none: a count",
-        where="Learning the merges",
-    ),
-]

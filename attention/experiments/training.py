@@ -33,7 +33,7 @@ from attention.experiments.numbers_training import (
 from attention.experiments.numbers_training import copy_of as copy_of
 from attention.experiments.numbers_training import held_out as held_out
 from attention.experiments.numbers_training import numbered_batches as numbered_batches
-from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.experiments.recorded import Experiment, read, seeded
 from attention.provided.data import docstrings
 from attention.provided.data.numbers import Corpus, Pair, numbers
 from attention.provided.data.tokens import PAD
@@ -541,96 +541,44 @@ SHORT_NOISE = {"seed": 0, "steps": 3, "reference": 200}
 
 EXPERIMENTS = {
     "learning rates": Experiment(
-        claim="Each at its best rate, Adam ends at a much lower loss than SGD. … With two layers "
-        "a constant 0.005 is as good as a warm-up to 0.01. The warm-up widens the range of rates "
-        "that work: at 0.02 the model still trains with it, while the constant rate fails. … With "
-        "six layers the constant rate already fails at 0.008, and its best result is worse than "
-        "the warm-up's for each seed.",
-        control="optimiser, schedule, highest rate or depth is changed; model, data and steps are "
-        "kept",
-        refuter="a constant rate between those tried, six layers: 0.002 ends at 0.69 to 0.70, "
-        "0.004 at 0.87 to 1.18, the warm-up at 0.40 to 0.63. More than 60 steps were not tried",
         points=[{**rate, "seed": seed} for seed in SEEDS for rate in RATES],
         run=first_steps,
         again={**RATES[0], "seed": 0},
     ),
     "few sentences": Experiment(
-        claim="Here smoothing keeps its promise: where the model is wrong it is less certain "
-        "(about 0.55 instead of 0.8), and its held-out loss is lower. The share of right letters "
-        "hardly differs.",
-        control="smoothing 0 or 0.1; the 60 pairs, the order and the steps are kept",
-        refuter="stopping in time would do as well: the lowest of fifteen held-out losses is 0.51 "
-        "to 0.57 without smoothing, 0.47 to 0.50 with it, and lower with each seed",
         points=[FEW | {"smoothing": eps, "seed": seed} for seed in SEEDS for eps in (0.0, 0.1)]
         + [SHORT_FEW],
         run=few_sentences,
         again=SHORT_FEW,
     ),
     "more sentences": Experiment(
-        claim="With 300 numbers the difference is clear: after 150 steps the held-out loss is 0.05 "
-        "to 0.06, and the loss on the 300 is under 0.02. With 60 the held-out loss ends at 0.52 to "
-        "0.60.",
-        control="300 pairs, beside the 60 of “few sentences”; smoothing 0 and steps are kept",
-        refuter="one lucky sample of 60: each seed draws its own, and the worst of 300 is far "
-        "below the best of 60",
         points=[*seeded(SEEDS, **MORE), SHORT_MORE],
         run=few_sentences,
         again=SHORT_MORE,
     ),
     "a shorter warm-up": Experiment(
-        claim="Longer than 5 steps: with 5 the loss ends at 0.86 to 1.13, with 20 at 0.40 to 0.63.",
-        control="the steps of warm-up, beside the 20 of “learning rates”; all else is kept",
-        refuter="a lower loss after 5 steps with some seed: none of three. The schedule falls from "
-        "the peak on, so a shorter warm-up lowers later rates, too",
         points=[*seeded(SEEDS, **SOON), SHORT_SOON],
         run=first_steps,
         again=SHORT_SOON,
     ),
     "a strange batch": Experiment(
-        claim="AdamW trains for 60 steps, then meets one batch of random letters, whose gradient "
-        "is two to three times as long as usual. Ten ordinary steps later the held-out loss is "
-        "lower than before that batch, with every seed, clipped or not; with SGD it is so after "
-        "twenty. Where clipping helps is in ordinary steps: before the strange batch comes, the "
-        "loss is lower with it, for both optimisers and all seeds.",
-        control="clipping on or off, AdamW or SGD; the strange batch and all others are kept",
-        refuter="that dividing by √v protects AdamW: SGD, which has no v, recovers as well, after "
-        "ten steps in 5 of 6 trainings. A batch whose gradient is ten times as long was not tried",
         points=[one | {"seed": seed} for seed in SEEDS for one in ODD] + [SHORT_ODD],
         run=strange_batch,
         again=SHORT_ODD,
     ),
     "gradient noise": Experiment(
-        claim="Before training, 64 pairs are enough: the median angle is 5°. After 300 steps it is "
-        "72°, and still 68° with 256 pairs. The noise grows as the loss falls (McCandlish and "
-        "colleagues, 2018), so a batch large enough at first is too small later.",
-        control="the steps of training, and the size of the batch; model and data are kept",
-        refuter="small angles with small batches, or large ones before training: neither, for six "
-        "batches of each size. That a larger batch would then train better was not tried",
         points=[{"seed": seed, "steps": steps} for steps in (0, 60, 300) for seed in SEEDS]
         + [SHORT_NOISE],
         run=gradient_noise,
         again=SHORT_NOISE,
     ),
     "one part changed": Experiment(
-        claim="In 120 steps random batches teach more than buckets … Without it the loss is "
-        "lower, but about one more letter in a hundred is wrong. … Without it slightly fewer "
-        "letters are right. … In the first three rows the mean of three checkpoints gets more "
-        "letters right than the last weights, with every seed.",
-        control="one part changed at a time; everything else is kept",
-        refuter="one seed of three that says otherwise: none for the order and the mean. For "
-        "smoothing and clipping it is 0.4 to 1.4 of a hundred letters, by seed",
         points=[{"seed": seed, **WHOLE, **change} for seed in SEEDS for change in PARTS.values()]
         + [SHORT],
         run=whole_training,
         again=SHORT,
     ),
     "a whole epoch": Experiment(
-        claim="In what order to read them shows at the end of an epoch, when all numbers were "
-        "read: the shortest first leaves 0.90 to 0.92 of the letters right, a random order 0.996 "
-        "or more (printed).",
-        control="the order of the same 343 batches; all else is kept",
-        refuter="the end of an epoch: after 120 steps the shortest first had shown no long number, "
-        "and seemed far worse than it is. A second epoch was not tried",
         points=[
             {"seed": seed, **WHOLE, "order": order, "steps": 343}
             for seed in SEEDS
@@ -640,46 +588,3 @@ EXPERIMENTS = {
         again=None,
     ),
 }
-CLAIMS = [
-    Claim(
-        "So both weights move equally far, although their gradients differ a thousandfold.",
-        control="the gradient, 5 or 0.005; three equal steps",
-        refuter="ε: where √v comes near it, the smaller gradient moves its weight less far. Here ε "
-        "is 10⁻⁸ and √v 0.005",
-        seeds="none: by hand",
-        where="A step size for each weight",
-    ),
-    Claim(
-        "A rate of 0.02 is too high for the first step but not for the twentieth. Still, a warm-up "
-        "may not be needed: the lower constant rate does as well or better.",
-        control="the learning rates; model, batches and steps kept",
-        refuter="other seeds and more rates: the sweep below has three seeds each, and says the "
-        "same",
-        seeds="0",
-        where="A learning rate that rises and falls",
-    ),
-    Claim(
-        "With ε = 0.1 the best p is just over 0.9, and beyond it certainty costs",
-        control="the share of smoothing; 24 tokens, the wrong ones equally probable",
-        refuter="none can: the least cross-entropy is where p equals the target, 0.9 + 0.1/24",
-        seeds="none: counted",
-        where="Targets that are not too certain",
-    ),
-    Claim(
-        "The two steps agree to rounding. The plain mean of the three losses differs: in it the "
-        "third part, short numbers, counts as much as the others.",
-        control="one batch or three parts of it; weights and data are kept",
-        refuter="parts with equally many tokens, where both means agree: these are unequal",
-        seeds="exact, up to rounding",
-        where="Exercise 11.4",
-    ),
-    Claim(
-        "Three are better than one. The mean of five reaches back to step 40, when the held-out "
-        "loss was still twice as high.",
-        control="how many of the last checkpoints; one training of 80 steps",
-        refuter="three seeds of 120 steps (“one part changed”): the mean of three has the lower "
-        "loss and more right letters with each",
-        seeds="one; 0, 1, 2 in the record",
-        where="Exercise 11.9",
-    ),
-]

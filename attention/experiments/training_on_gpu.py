@@ -23,7 +23,7 @@ from torch import Tensor, distributed, nn
 from torch.utils.checkpoint import checkpoint
 
 from attention.experiments import numbers_training as training
-from attention.experiments.recorded import Claim, Experiment, read
+from attention.experiments.recorded import Experiment, read
 from attention.provided.data.numbers import Batch, numbers
 from attention.provided.data.tokens import PAD
 from attention.provided.figures import plots, seeds
@@ -486,10 +486,6 @@ SCALES.append({**FLOAT16, "log2_scale": 24, "dynamic": True})
 
 EXPERIMENTS = {
     "numbers of 16 bits": Experiment(
-        claim="Products in bfloat16 change the loss no more than another seed does.",
-        control="which numbers have 16 bits; data, steps and rates are kept",
-        refuter="a gap between the two groups of three: their ranges overlap. 60 steps of a small "
-        "model; a longer training was not tried",
         points=[
             {"way": way, "seed": seed} for seed in SEEDS for way in ("float32", "bfloat16 products")
         ],
@@ -497,86 +493,16 @@ EXPERIMENTS = {
         again={"way": "float32", "seed": 0},
     ),
     "loss scale": Experiment(
-        claim="So small a model needs no scale: with 1 or 2⁸ hardly any gradient becomes 0. At "
-        "2⁻¹⁶ nearly nine in ten gradients become 0, and it learns much less. At 2²⁴ every step "
-        "overflows and is skipped, unless the scale adapts: then only seven steps are lost.",
-        control="the scale of the loss; data, steps and rates are kept",
-        refuter="a loss that does not depend on the scale: at 2⁻¹⁶ all three seeds end higher than "
-        "any at 1 or 2⁸. Gradients alone are rounded; weights and sums keep 32 bits",
         points=[{**scale, "seed": seed} for seed in SEEDS for scale in SCALES],
         run=train_in,
         again={**SCALES[1], "seed": 0},
     ),
     "checkpointing": Experiment(
-        claim="PyTorch keeps 8 392 704 bytes without checkpointing and 524 288 with it, a "
-        "sixteenth: the layer's input alone.",
-        control="with checkpointing or without, in the same call; layer and sentence are kept",
-        refuter="none can: bytes are counted, and depend on the length alone",
         points=[{"fused": fused, "seed": seed} for seed in SEEDS for fused in (False, True)],
         run=kept,
         again={"fused": False, "seed": 0},
     ),
 }
-CLAIMS = [
-    Claim(
-        "Each token needs the same products in all three runs, and the machine was always busy. "
-        "But being busy is not the same as being well used.",
-        control="sentences at a time; model and step kept",
-        refuter="as many tokens a second one at a time: the printed speeds say otherwise. Longer "
-        "sentences were not tried",
-        seeds="none: the shortest of several runs",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "Small products lie below the roof because starting an operation also takes time.",
-        control="n; the same product, several at a time where it is small",
-        refuter="small products at the roof: those of n = 16 stay far below it",
-        seeds="none: the shortest of several runs",
-        where="Does it wait for memory?",
-    ),
-    Claim(
-        "Only the activations depend on the batch. Those of the plain attention grow with T²",
-        control="the length; layers, sizes and sentences kept",
-        refuter="a count that is not what PyTorch keeps: dots measured for one layer lie on it",
-        seeds="none: a count",
-        where="Does it fit?",
-    ),
-    Claim(
-        "If converting to float32 and back is quicker there than multiplying in bfloat16, then it "
-        "is not the conversion that takes the time.",
-        control="where the products are made; the same numbers in bfloat16 before and after",
-        refuter="a machine without units for bfloat16 that converts slowly: with the library for "
-        "them switched off, 1 GFLOP/s in bfloat16 and 100 with both conversions",
-        seeds="none: the shortest of several runs",
-        where="How much work is it?",
-    ),
-    Claim(
-        "The recurrent layer's time per token does not grow with T. From T = 64 on, the plain "
-        "encoder layer's does, and the fused one's less.",
-        control="the length; a GRU, and an encoder layer with either kernel, 128 numbers wide",
-        refuter="a GRU that gets dearer, or a plain layer that does not: with three lengths more, "
-        "a GRU takes 25 to 23 µs a token, the plain layer 18 at 64 and 68 at 1 024, the fused one "
-        "18 and 38. From 16 to 64 both layers get cheaper. 8 sentences; other batches not tried",
-        seeds="none: the shortest of several runs",
-        where="Recurrent or attention: the clock",
-    ),
-    Claim(
-        "With all of the state the losses agree to the last digit. Without the optimiser's memory "
-        "only the first loss is right, since it comes from the weights alone.",
-        control="what is restored; the steps are kept",
-        refuter="losses that agree with the weights alone: they differ from the second on",
-        seeds="exact",
-        where="Stop and resume",
-    ),
-    Claim(
-        "Weighted with their tokens, the two processes take the step of the single one, up to "
-        "rounding. The plain mean gives another step.",
-        control="the weights of the shares; model and batch are kept",
-        refuter="shares of equal tokens would hide the difference; these are unequal on purpose",
-        seeds="exact, up to rounding",
-        where="Several processes",
-    ),
-]
 
 
 if __name__ == "__main__":

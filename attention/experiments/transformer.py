@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from torch import Tensor, nn
 
 from attention.experiments import recorded
-from attention.experiments.recorded import Claim, Experiment, seeded
+from attention.experiments.recorded import Experiment, seeded
 from attention.provided.data.numbers import Batch, Corpus, Pair, in_words, numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.figures import plots, seeds
@@ -515,30 +515,12 @@ SHORT_TIED = {"generator": "tied", "start": 1.0, "seed": 0, "steps": SHORT}
 
 EXPERIMENTS = {
     "positions": Experiment(
-        claim="it gets about half of the three-digit numbers right, and fewer of the longer ones. "
-        "At least three in four errors are correct German for the same words in another "
-        "order. … After 300 steps sinusoidal positions are slightly ahead in all runs, and "
-        "learned ones slightly behind.",
-        control="the kind of positions on each side; data, steps, sizes and seeds are kept",
-        refuter="Longer numbers that are right without positions on the source: at most 0.27 at "
-        "four digits, where a guess among the orders that English allows would be right "
-        "now and then. A run of rotary or learned positions with fewer errors than a "
-        "sinusoidal one: none of nine pairs each. More than 300 steps: not tried",
         points=[point for one, other in PLACES for point in seeded(SEEDS, source=one, target=other)]
         + [SHORT_POINT],
         run=train_positions,
         again=SHORT_POINT,
     ),
     "tied tables": Experiment(
-        claim="It learns more slowly with all three seeds: after 300 steps it gets .31 to .56 of "
-        "the six-digit numbers right. With short rows it gets .97 to .99 right, as many as "
-        "separate tables with short rows. So nearly all of the harm comes from the start, "
-        "not from the tie.",
-        control="the generator's table, its own or the target embedding, and the length with "
-        "which the rows of both begin; data, steps, sizes and seeds are kept",
-        refuter="Tied tables with short rows that learn as slowly, or separate ones with long "
-        "rows that do: neither, with three seeds each. More steps, in which long tied "
-        "rows may catch up: not tried",
         points=[
             point
             for kind in GENERATORS
@@ -550,90 +532,13 @@ EXPERIMENTS = {
         again=SHORT_TIED,
     ),
     "heads switched off": Experiment(
-        claim="Most single heads can be spared, but no layer",
-        control="heads of the shipped model's cross-attention; the seed draws 100 held-out numbers",
-        refuter="A single head without which most numbers go wrong: head 2 of layer 1 comes "
-        "closest, with .58 to .62 right. One model only; another start may share the work "
-        "otherwise",
         points=seeded(SEEDS),
         run=without_heads,
         again={"seed": 0},
     ),
     "words reversed": Experiment(
-        claim="Hardly a number is right: 6, 2 and 0 of three times 100. But 37, 40 and 45 of the "
-        "others translate other numbers with exactly these words.",
-        control="the order of the English words; the seed draws 100 held-out numbers",
-        refuter="A model that reads the set of words only would not notice; one that reads places "
-        "only would keep no word. The share that chance gives among the orders of the "
-        "same words was not worked out",
         points=seeded(SEEDS),
         run=reverse_the_source,
         again={"seed": 0},
     ),
 }
-CLAIMS = [
-    Claim(
-        "In training, how many steps of one batch must run one after the other?",
-        control="recurrent or Transformer with two layers on each side; the batch with the "
-        "longest German text",
-        refuter="In writing the count is the same for both, one step for each letter, and the "
-        "text says so. Time is another question: lesson 12 measures it",
-        seeds="none: a count",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "The paper says 65 and 213 million, with “about 37 000” tokens; our totals are within 3 % "
-        "of both.",
-        control="the sizes of the paper's two models, put into one formula",
-        refuter="A total that is off by more than 3 %. Exactly right the formula cannot be: the "
-        "last column shows that no one vocabulary fits both",
-        seeds="none: a count",
-        where="How large is it?",
-    ),
-    Claim(
-        "no layer sees the future, padding changes nothing, and the model can learn one batch by "
-        "heart",
-        control="later letters, padding, or nothing but eight pairs; the untrained model kept",
-        refuter="A leaking model that passes: the one without the shift, below, does not pass the "
-        "first test. Only one batch and one place of change",
-        seeds="0",
-        where="Is it right?",
-    ),
-    Claim(
-        "All three runs of the Transformer get .99 of the six-digit numbers right; the translator "
-        "of lesson 05 did so in one run of three.",
-        control="between lessons 05 and 10 blocks, positions and the decoder; data, 300 steps, "
-        "rate and seeds kept",
-        refuter="That one of the steps between does it: the rows between them are in the figure, "
-        "and no step alone brings all three runs to .99. The row has no more than three "
-        "seeds",
-        seeds="0, 1, 2",
-        where="Training",
-    ),
-    Claim(
-        "Two heads look at *thirty* and two at *one*, each with nearly all its weight. Their mean "
-        "would show a letter that looks at both words, which no head does.",
-        control="single heads beside their mean, in the model that ships",
-        refuter="A head that divides its weight between both words: none of four in the last "
-        "layer, for this letter of this number",
-        seeds="one model",
-        where="The three uses of attention, in one forward pass",
-    ),
-    Claim(
-        "two-digit numbers are still right, since *thirty* and *one* can only be 31",
-        control="positions on the source; data, steps, sizes and seeds kept",
-        refuter="A two-digit number with an error: none of 14, in three runs",
-        seeds="0, 1, 2",
-        where="Break it: no positions",
-    ),
-    Claim(
-        "After 25 steps the loss is nearly 0, because copying is easy. In translation there is "
-        "nothing to copy: the model guesses a first letter, reads it, and repeats it until it is "
-        "stopped.",
-        control="whether the target is shifted; data, steps and seeds kept",
-        refuter="A low loss after 25 steps with the shift, too: it stays far above. What is "
-        "written is shown for one number and one seed only",
-        seeds="0, 1, 2",
-        where="Break it: no shift",
-    ),
-]

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment, read, seeded
+from attention.experiments.recorded import Experiment, read, seeded
 from attention.masked_attention import padding_mask
 from attention.multi_head_attention import Sublayers
 from attention.provided.figures import plots, seeds
@@ -414,14 +414,6 @@ def layers_taken_out() -> Axes:
 
 EXPERIMENTS = {
     "rates x warm-up": Experiment(
-        claim="At 0.003 post-norm trains without a warm-up. At 0.006 it fails in two runs of "
-        "three, and at 0.012 in all. With a warm-up, post-norm does best at 0.006. Pre-norm "
-        "learns at all four rates without one.",
-        control="the norm, the rate, and a constant rate or a warm-up of 60 of the 90 steps; "
-        "layers, task, batches and seeds kept",
-        refuter="A run of post-norm at a constant 0.012 that learns, or one of pre-norm that does "
-        "not: none of three each. Lower rates were tried for both (0.001, 0.003). Not "
-        "tried: more than 90 steps",
         points=[
             point
             for norm in ("pre", "post")
@@ -433,14 +425,6 @@ EXPERIMENTS = {
         again={"norm": "pre", "warm_up": 1, "rate": 0.003, "seed": 1},
     ),
     "add and norm apart": Experiment(
-        claim="Without skip connections nothing is learned, whatever the norm and the rate. With "
-        "them but no norms, twelve layers learn at the two lower rates; at higher ones some "
-        "runs blow up.",
-        control="skip connections or none, the norm, four constant rates; compared with the "
-        "constant rates of “rates x warm-up”",
-        refuter="One run of 36 without skip connections below guessing by more than noise: none, "
-        "at four rates and three kinds of norm. Not tried: another start of the weights, "
-        "or more than 90 steps",
         points=[
             point
             for norm, skip in (("none", True), *((norm, False) for norm in NORMS))
@@ -451,12 +435,6 @@ EXPERIMENTS = {
         again={"norm": "none", "skip": True, "rate": 0.003, "seed": 1},
     ),
     "gradients scaled": Experiment(
-        claim="with all of them a hundred times smaller or larger, post-norm ends at nearly the "
-        "same loss",
-        control="a factor on the loss; post-norm, a constant 0.003, batches and seeds kept",
-        refuter="Another loss at the end for a factor of 0.01 or 100. It is nearly a theorem, "
-        "since Adam divides by the gradient's size; its epsilon could have spoilt it and "
-        "did not",
         points=[
             point
             for factor in (0.01, 1.0, 100.0)
@@ -466,10 +444,6 @@ EXPERIMENTS = {
         again={"norm": "post", "rate": 0.003, "factor": 100.0, "seed": 1},
     ),
     "one step": Experiment(
-        claim="So a step moves a post-norm stack about 1.6 to 2.2 times as far as a pre-norm one",
-        control="the norm and the rate; layers, batch and seeds kept",
-        refuter="A seed of three in which pre-norm moves as far: none, at two rates. That stacks "
-        "which move farther fail first is not shown to be the cause",
         points=[
             point
             for norm in NORMS
@@ -480,13 +454,6 @@ EXPERIMENTS = {
         again={"norm": "post", "rate": 0.001, "seed": 1},
     ),
     "layers taken out": Experiment(
-        claim="Without one layer next to nothing is lost, and without half of them at least three "
-        "in four digits are right",
-        control="how many layers are missing, mean of ten choices; pre-norm, and post-norm with a "
-        "warm-up",
-        refuter="A model of six that loses more than a few digits in a hundred without one layer. "
-        "Means of ten choices: a single choice can be worse. Without skip connections "
-        "there is nothing to thin, since nothing is learned",
         points=[*seeded(SEEDS, norm="pre", warm_up=1), *seeded(SEEDS, norm="post", warm_up=60)],
         run=train_and_thin,
         again={"norm": "pre", "warm_up": 1, "seed": 1},
@@ -494,11 +461,6 @@ EXPERIMENTS = {
 }
 ANSWERS_TO_QUESTIONS = {
     "09 bolder rates": Experiment(
-        claim="The loss of the last ten steps is 0.02, 0.00 and 0.01 at 0.024, 0.07, 0.50 and "
-        "0.94 at 0.048, and 2.25, 2.31 and 2.29 at 0.096.",
-        control="the rate; compared with the constant rates of lesson 09's “rates x warm-up”",
-        refuter="Pre-norm that fails at 0.024, or learns at 0.096, with one of three seeds. Not "
-        "tried: a warm-up at these rates",
         points=[
             point
             for rate in (0.024, 0.048, 0.096)
@@ -508,81 +470,8 @@ ANSWERS_TO_QUESTIONS = {
         again=None,
     ),
     "09 fewer layers": Experiment(
-        claim="No: below 0.01 in all runs, with 6 layers and with 3.",
-        control="the number of layers; compared with twelve of lesson 09's “rates x warm-up”",
-        refuter="A run of six that ends near guessing, as two of three do with twelve layers: none",
         points=[point for n_layers in (6, 3) for point in seeded(SEEDS, n_layers=n_layers)],
         run=shallower,
         again={"n_layers": 3, "seed": 1},
     ),
 }
-CLAIMS = [
-    Claim(
-        "Without skips the signal shrinks on its way up, and the gradient shrinks on its way down. "
-        "… it is tiny in **every** layer",
-        control="skip connections; the same input and weights, of size 0.7",
-        refuter="Weights of another size: at 1.0 the factor is thousands, no longer 16 powers of "
-        "ten, at 1.5 a hundred, at 2 about 4. So the size is named",
-        seeds="0, 1, 2",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "The factor is that of our 0.7: with weights of size 1.5 the plain stack starts well, "
-        "too, and at 2 its gradient grows from the last layer to the first.",
-        control="the size of the weights; input and draw kept",
-        refuter="A size at which the plain stack starts well is what refutes skip connections are "
-        "needed for the start. It is found, and said",
-        seeds="0, 1, 2",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "With skip connections it grows at every size, from 6 or 7 to about 30 at 0.7.",
-        control="the layer, first or last; the stacks of the claims above",
-        refuter="A stack whose first layer has the smaller gradient: none of twelve",
-        seeds="0, 1, 2",
-        where="What fails without this idea",
-    ),
-    Claim(
-        "A sum of many updates grows",
-        control="the depth; the stacks of the claims above, without norms",
-        refuter="A depth at which the numbers shrink: none of five, in three stacks",
-        seeds="0, 1, 2",
-        where="Vectors that keep their size",
-    ),
-    Claim(
-        "Over the batch, a translation would depend on the other sentences and their padding.",
-        control="the norm, and the other sentence of the batch",
-        refuter="A change of the sentence under LayerNorm: 0. Over the batch it must change, by "
-        "its definition; how much is measured",
-        seeds="1 (three random sentences)",
-        where="Vectors that keep their size",
-    ),
-    Claim(
-        "With skip connections the first of 48 layers gets about as large a gradient as a single "
-        "layer alone. Without them its gradient is 80 to 2600 times smaller than the last "
-        "layer's, wherever the norms stand.",
-        control="skip connections, and the norm before or after; input and start kept",
-        refuter="A norm that keeps the gradient without skip connections: neither does, in three "
-        "stacks each. Not tried: other starts of the weights",
-        seeds="0, 1, 2",
-        where="How deep can we go?",
-    ),
-    Claim(
-        "Without skip connections attention averages until all positions hold the same vector "
-        "(cosine 1.00).",
-        control="skip connections; input and start kept",
-        refuter="Positions that stay apart after 48 layers: in none of six stacks. That "
-        "feed-forward networks do not cause it is taken from Dong and colleagues, who "
-        "prove it for attention alone",
-        seeds="0, 1, 2",
-        where="How deep can we go?",
-    ),
-    Claim(
-        "For six digits the share right rises from .94, .94 and .91 to .98, .95 and .97.",
-        control="two encoder layers; data, 300 steps, rate, the rest of the translator kept",
-        refuter="A pair of seeds in which the share falls: none of three, by .01 to .06. Other "
-        "lengths are in the figure",
-        seeds="0, 1, 2",
-        where="Your translator so far",
-    ),
-]

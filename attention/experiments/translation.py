@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attention.decoding import beam_search
 from attention.experiments.decoding import early
-from attention.experiments.recorded import Claim, Experiment, read
+from attention.experiments.recorded import Experiment, read
 from attention.provided.data.numbers import Corpus, Pair
 from attention.provided.data.tokens import pad
 from attention.provided.figures import plots
@@ -129,14 +129,13 @@ def all_held_out(
     model, corpus = early(seed)
     groups = [some for digits, some in corpus.test_by_digits(each or 10_000).items() if digits > 2]
     pairs = [pair for some in groups for pair in some]
-    wanted = [pair[2] for pair in pairs]
     parts = [pairs[begin : begin + 100] for begin in range(0, len(pairs), 100)]
     texts = [
         [text for part in parts for text in translated(model, corpus, part, width, 1.0)[0]]
         for width in (1, 4)
     ]
     counts = [counted(some, pairs, corpus_statistics) for some in texts]
-    right = [[text == one for text, one in zip(some, wanted, strict=True)] for some in texts]
+    right = [[text == one[2] for text, one in zip(some, pairs, strict=True)] for some in texts]
     both = list(zip(*right, strict=True))
     draw = torch.Generator().manual_seed(seed)
     begins = [sum(map(len, groups[:n])) for n in range(len(groups))]
@@ -472,27 +471,11 @@ def published() -> list[Axes]:
 
 EXPERIMENTS = {
     "beam and length penalty": Experiment(
-        claim="For all three, the score rises from 1 to 4. Without a penalty the sentences become "
-        "shorter and shorter, and a beam of 32 is worse than one of 4: the whole range lies below "
-        "0. … With alpha = 1 no range lies below 0.",
-        control="the width of the beam and alpha; for each seed one model and the same numbers",
-        refuter="another seed: 3, 4 and 5 say the same, all three sentences. All of these stop "
-        "after 60 steps; a model that is sure of its letters was tried in “Two measures”, where "
-        "no beam can help",
         points=[{"seed": seed} for seed in SEEDS],
         run=search_wider,
         again={"seed": 0},
     ),
     "all held-out numbers": Experiment(
-        claim="Of all 985 held-out numbers of three to six digits, the beam alone writes 24, 23 "
-        "and 16 without error, and greedy search alone 21, 11 and 4. A coin falls at least so "
-        "unevenly with a probability of 0.77, 0.06 and 0.01. So seed 0 shows nothing, and 80 "
-        "numbers were too few. … For the translators of three seeds the bootstrap's range is "
-        "11.8, 8.5 and 8.1 wide. That of 500 sets of 20 of each length, drawn from all held-out "
-        "numbers, is 9.9, 7.3 and 8.5.",
-        control="greedy search or a beam of 4, alpha = 1; for each seed one model, all 985 "
-        "held-out numbers of three to six digits",
-        refuter="luck: the sign test on the numbers that only one of the two writes without error",
         points=[{"seed": seed} for seed in SEEDS],
         run=all_held_out,
         again=None,
@@ -500,81 +483,8 @@ EXPERIMENTS = {
 }
 ANSWERS_TO_QUESTIONS = {
     "14 other scores": Experiment(
-        claim="No: for beams of 1, 4 and 32 without a penalty 22.5, 33.5 and 9.2 become 26.1, "
-        "38.0 and 10.5. … With 20, 40 and 80 sentences the middle 95 % are 24.1, 16.6 and 11.8 "
-        "wide: four times as many sentences halve it. … With alpha = 1 the greedy translations "
-        "get 73.5 and those of the beam of 4 get 69.4; by parts it was 22.5 against 37.6.",
-        control="the mean, the number of drawn sentences, or the tokens; for each seed one model "
-        "and the same numbers",
-        refuter="other seeds and fewer numbers: with 20 of each length three seeds agree; with 5 "
-        "of each, one of three keeps neither the order nor the winner",
         points=[{"seed": seed, "each": each} for each in (EACH, 5) for seed in SEEDS],
         run=score_otherwise,
         again=None,
     ),
 }
-CLAIMS = [
-    Claim(
-        claim="This is **clipping**; without it, every word of “the the the” would count as right.",
-        control="none: counted by hand",
-        refuter="none can: it follows from the count",
-        seeds="none: a count",
-        where="Pieces that match, by hand",
-    ),
-    Claim(
-        claim="With the same sentences the middle 95 % are about 11.5 wide, with other sentences "
-        "about 18. Both ranges lie above 0, so the beam is better either way.",
-        control="whether both systems are scored on the same drawn sentences; the two systems kept",
-        refuter="draws that say otherwise: three times 500, with other seeds, are printed. Other "
-        "translators were not tried",
-        seeds="0, 1, 2 of the draws; one translator",
-        where="How much of a score is luck?",
-    ),
-    Claim(
-        claim="Each row is more probable than the one above it, and its sentences are shorter.",
-        control="the width of the beam; model and numbers kept",
-        refuter="another seed: the three recorded ones say the same",
-        seeds="0; 0, 1, 2 in the record",
-        where="A better search",
-    ),
-    Claim(
-        claim="With the beam, the early models get more BLEU with every seed",
-        control="a beam of 1 against 4, alpha = 1; for each seed one model and the same numbers",
-        refuter="the drawn differences: for none of the three does the range reach 0",
-        seeds="0, 1, 2",
-        where="Two measures",
-    ),
-    Claim(
-        claim="BLEU does not know what matters: siebenhundert for neunhundert is one wrong piece, "
-        "while a typing error that breaks a piece into letters costs several.",
-        control="none: how the lesson cuts numbers",
-        refuter="other pieces: by letters the two cost about as much",
-        seeds="none: a count",
-        where="Two measures",
-    ),
-    Claim(
-        claim="On the first 200 test sentences the beam gains, and it writes fewer words; this is "
-        "one model only.",
-        control="the beam; model and sentences kept",
-        refuter="a range that reaches 0: the ranges are printed. Another seed was not tried",
-        seeds="one",
-        where="Real sentences",
-    ),
-    Claim(
-        claim="Descriptions of photographs hardly hold a question, a past tense, an *I* or *you*, "
-        "or a *because*.",
-        control="none: sentences of the training set are counted by pattern",
-        refuter="patterns that miss forms: irregular past tenses other than those counted are not "
-        "found",
-        seeds="none: a count",
-        where="What photographs cannot teach",
-    ),
-    Claim(
-        claim="From English to German the base model passed all ensembles before it, at a third of "
-        "the cost of the cheapest earlier system",
-        control="none: cited; each system has its own tokens and search",
-        refuter="not tried: costs are the authors' estimates, and no ranges are given",
-        seeds="none: cited",
-        where="Twenty-eight point four",
-    ),
-]

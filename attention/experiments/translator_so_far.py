@@ -341,12 +341,6 @@ SHORT = {"stage": "05", "seed": 0, "steps": 20}
 
 EXPERIMENTS = {
     "stages": Experiment(
-        claim="What the lessons conclude from these runs stands among their own claims, under Your "
-        "translator so far",
-        control="what a stage's name says; data, 300 steps, rate and seeds are kept",
-        refuter="a difference that a name does not say: what each stage has more parameters than "
-        "the one before is counted by hand in a test. More seeds, for lessons 03 to 05: their own "
-        "records",
         points=[point for stage in STAGES for point in seeded(SEEDS, stage=stage)] + [SHORT],
         run=train_stage,
         again=SHORT,

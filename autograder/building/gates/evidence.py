@@ -24,9 +24,15 @@ def unsaid(name: str, text: str, root: Path) -> Iterator[str]:
 
 def claims(name: str, root: Path) -> Iterator[str]:
     """The first column of a lesson's table in docs/evidence.md."""
+    for row in rows(name, root):
+        yield row[2:].partition(" | ")[0]
+
+
+def rows(name: str, root: Path) -> Iterator[str]:
+    """The rows of a lesson's table in docs/evidence.md, but for its head."""
     path = root / TABLE
     said = path.read_text(encoding="utf-8") if path.is_file() else ""
     section = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", said, re.MULTILINE | re.DOTALL)
     for row in section[1].splitlines() if section else ():
         if row.startswith("| ") and not row.startswith("| claim | "):
-            yield row[2:].partition(" | ")[0]
+            yield row

@@ -1,8 +1,9 @@
 """What a student wrote, made HTML: prose as the text that it is, code in colours if it is short.
 
-No page of ours is a place for the HTML of prose. It is held back twice. As Markdown it is an indented block of code, for every program that opens the
-graded notebook. And where nbgrader makes HTML, of the feedback or in the formgrader, it is escaped
-without being read as Markdown, so that nothing depends on how Markdown tells lines apart.
+No page of ours is a place for the HTML of prose. It is held back twice. As Markdown it is an
+indented block of code, for every program that opens the graded notebook. And where nbgrader makes
+HTML, of the feedback or in the formgrader, it is escaped without being read as Markdown, so that
+nothing depends on how Markdown tells lines apart.
 """
 
 from functools import cache

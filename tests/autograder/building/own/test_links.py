@@ -32,7 +32,8 @@ def own(root, monkeypatch):
 
 
 def linked(root):
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_symlink())
+    links = [path for path in root.rglob("*") if path.is_symlink()]
+    return sorted(path.relative_to(root).as_posix() for path in links)
 
 
 LINKS = [
