@@ -71,11 +71,11 @@ def averages_in_numpy(x, mask=None):
     return torch.from_numpy(total / real.numpy().sum(1, keepdims=True).clip(min=1)).to(x.dtype)
 
 
-def _weigh(x, query, mask, scale=None, dim=-1, empty=0.0):
+def _weigh(x, query, mask, empty=0.0):
     """The weights of one query."""
-    scores = (x @ query) / (math.sqrt(len(query)) if scale is None else scale(x))
+    scores = (x @ query) / math.sqrt(len(query))
     mask = _everything(x) if mask is None else mask
-    weights = scores.masked_fill(~mask, -math.inf).softmax(dim).masked_fill(~mask, 0.0)
+    weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0.0)
     return weights if empty is None else weights.nan_to_num(empty)
 
 
@@ -133,7 +133,7 @@ def pools_in_float32(x, query, mask=None):
 
 
 class _Hierarchy(nn.Module):
-    """A right answer in small methods; a mistake overrides what it gets wrong."""
+    """A right answer in small methods; others override what they do in another way."""
 
     def __init__(self, d_model):
         super().__init__()
@@ -160,7 +160,7 @@ class _Hierarchy(nn.Module):
 
 @alternative("HierarchicalAttention")
 class PoolsInSmallMethods(_Hierarchy):
-    """The right answer from which the mistakes are made."""
+    """The right answer as it is."""
 
 
 @alternative("HierarchicalAttention")
@@ -199,7 +199,7 @@ class TakesAllWordsForRealOnTheCpu(_Hierarchy):
 
 
 class _Classifier(nn.Module):
-    """A right answer in small methods; a mistake overrides what it gets wrong."""
+    """A right answer in small methods; others override what they do in another way."""
 
     def __init__(
         self, n_classes, max_length, d_model, n_heads, d_ff, n_layers, dropout=0.1, fused=False
@@ -231,7 +231,7 @@ class _Classifier(nn.Module):
 
 @alternative("EncoderClassifier")
 class ClassifiesInSmallMethods(_Classifier):
-    """The right answer from which the mistakes are made."""
+    """The right answer as it is."""
 
 
 @alternative("EncoderClassifier")
@@ -297,13 +297,13 @@ class WritesIntoZeros(_Classifier):
         return longer
 
 
-def _cut(images, size, order=(0, 2, 4, 1, 3, 5)):
-    """Patches, with the six axes (B, C, rows, P, columns, P) in any order."""
+def _cut(images, size):
+    """Patches, cut along six axes: (B, C, rows, P, columns, P)."""
     B, C, height, width = images.shape
     if height % size or width % size:
         raise ValueError(f"size={size} does not divide an image of {height} × {width}")
     x = images.reshape(B, C, height // size, size, width // size, size)
-    return x.permute(order).reshape(B, height // size * (width // size), C * size * size)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(B, height // size * (width // size), C * size * size)
 
 
 @alternative("mask_tokens")
@@ -442,24 +442,14 @@ def _corners(images, size):
     return [(top, left) for top in range(0, height, size) for left in range(0, width, size)]
 
 
-def _copies(images, size, blank, corners=_corners, dim=1):
-    """A copy for each corner, changed by ``blank(copy, rows, columns)``."""
-    made = []
-    for top, left in corners(images, size):
-        copy = images.clone()
-        copy = blank(copy, slice(top, top + size), slice(left, left + size))
-        made.append(copy)
-    return torch.stack(made, dim)
-
-
-def _erased(copy, rows, columns):
-    copy[:, :, rows, columns] = 0
-    return copy
-
-
 @alternative("blank_each_patch")
 def blanks_in_order(images, size):
-    return _copies(images, size, _erased)
+    made = []
+    for top, left in _corners(images, size):
+        copy = images.clone()
+        copy[:, :, top : top + size, left : left + size] = 0
+        made.append(copy)
+    return torch.stack(made, 1)
 
 
 @alternative("blank_each_patch")

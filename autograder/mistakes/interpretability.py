@@ -72,11 +72,11 @@ def _steps(weights, change):
     return torch.where(change < 0, weights / -change, never)
 
 
-def _go(weights, change, step=None):
-    """weights + step · change, with the largest step unless another is given."""
+def _go(weights, change):
+    """weights + step · change, with the largest step."""
     if not (change < 0).any():
         return weights
-    return weights + (_steps(weights, change).min() if step is None else step(change)) * change
+    return weights + _steps(weights, change).min() * change
 
 
 @alternative("perturb_attention")
@@ -138,8 +138,8 @@ def _own(hidden):
     return torch.arange(hidden.shape[1], device=hidden.device)
 
 
-def _identified(hidden, inputs, mask, cosine, far=None):
-    far = _distances(hidden, inputs, cosine) if far is None else far
+def _identified(hidden, inputs, mask, cosine):
+    far = _distances(hidden, inputs, cosine)
     far = far.masked_fill(~mask.unsqueeze(1), torch.inf)
     return (far.argmin(-1) == _own(hidden)) & mask
 
@@ -194,7 +194,7 @@ def writes_down_what_it_identifies(hidden, inputs, mask, cosine=True):
 
 
 class _Leaving(Explained):
-    """A right LeaveOneOut in small methods; a mistake overrides what it gets wrong."""
+    """A right LeaveOneOut in small methods; others override what they do in another way."""
 
     def hide(self, source, seen, j):
         without = seen.clone()
@@ -278,7 +278,7 @@ class HidesWithAMaskOfTheCpu(_Leaving):
 
 
 class _Patching(Explained):
-    """A right ActivationPatching in small methods; a mistake overrides what it gets wrong."""
+    """A right ActivationPatching in small methods; others override what they do in another way."""
 
     def memories(self, source, other, places):
         mine, theirs = (
@@ -382,7 +382,7 @@ class _Encoded(nn.Module):
 
 
 class _Attribution(_Encoded):
-    """A right HiddenTokenAttribution in small methods; a mistake overrides one."""
+    """A right HiddenTokenAttribution in small methods; careless ones override one."""
 
     def size(self, blocks):
         return blocks.square().sum(dim=(2, 4)).sqrt()
@@ -452,7 +452,7 @@ class AttributesInNumpy(_Attribution):
 
 
 class _Importance(Explained):
-    """A right HeadImportance in small methods; a mistake overrides what it gets wrong."""
+    """A right HeadImportance in small methods; others override what they do in another way."""
 
     def loss(self, log_p, target):
         return -log_p.masked_fill(target == PAD, 0.0).sum()
