@@ -136,11 +136,16 @@ def recall_with(
             context: Tensor = linear_attention(q, k, v)
         return context
 
+    shares = _trained(attend, D_K, seed, steps, (PAIRS, 4))
+    return dict(zip(("right", "right of 4"), shares, strict=True))
+
+
+def _trained(attend: Attention, d_k: int, seed: int, steps: int, asked: Any) -> list[float]:
+    """The shares right of as many pairs as are ``asked``, after a training with a seed."""
     torch.manual_seed(seed)
-    model = Recaller(attend, D_K)
+    model = Recaller(attend, d_k)
     train(model, steps, seed)
-    shares = (right(model, pairs=pairs)[0] for pairs in (PAIRS, 4))
-    return dict(zip(("right", "right of 4"), (round(share, 4) for share in shares), strict=True))
+    return [round(right(model, pairs=pairs)[0], 4) for pairs in asked]
 
 
 def recall_undivided(features: str, d_k: int, seed: int, steps: int = STEPS) -> dict[str, Any]:
@@ -154,10 +159,7 @@ def recall_undivided(features: str, d_k: int, seed: int, steps: int = STEPS) -> 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return phi(q) @ (phi(k).mT @ v) / math.sqrt(d_k)
 
-    torch.manual_seed(seed)
-    model = Recaller(attend, d_k)
-    train(model, steps, seed)
-    return {"right": [round(right(model, pairs=pairs)[0], 4) for pairs in PAIRS_SHOWN]}
+    return {"right": _trained(attend, d_k, seed, steps, PAIRS_SHOWN)}
 
 
 PAIRS_SHOWN = (4, 8, 16, PAIRS)
@@ -166,21 +168,15 @@ SHORT_SIGNED = {"features": "signed", "d_k": 8, "seed": 0, "steps": 100}
 
 EXPERIMENTS = {
     "features": Experiment(
-        points=[
-            *({"features": name, "seed": seed} for name in FEATURES for seed in SEEDS),
-            SHORT,
-        ],
+        points=[*({"features": name, "seed": n} for name in FEATURES for n in SEEDS), SHORT],
         run=recall_with,
         again=SHORT,
     ),
     "signed or positive": Experiment(
         points=[
             *({"features": "signed", "d_k": d, "seed": n} for d in (8, 16, 32, 64) for n in SEEDS),
-            *(
-                {"features": name, "d_k": D_K, "seed": seed}
-                for name in ("elu(x)", "elu(x) + 1")
-                for seed in SEEDS
-            ),
+            *({"features": "elu(x)", "d_k": D_K, "seed": n} for n in SEEDS),
+            *({"features": "elu(x) + 1", "d_k": D_K, "seed": n} for n in SEEDS),
             SHORT_SIGNED,
         ],
         run=recall_undivided,
