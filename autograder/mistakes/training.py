@@ -282,9 +282,7 @@ def loops_over_numbers(
 
 
 class _Step(ModelAndLoss):
-    """A right TrainStep in small methods; a mistake overrides what it gets wrong."""
-
-    least = 1  # by which is divided, where no token is real
+    """A right TrainStep in small methods, some of which others override."""
 
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
         super().__init__(model, smoothing, dtype)
@@ -303,7 +301,7 @@ class _Step(ModelAndLoss):
     def weights(self, batches):
         """How much the mean of each batch counts in the mean over all."""
         counts = [self.count(*batch) for batch in batches]
-        return [count / max(sum(counts), self.least) for count in counts]
+        return [count / max(sum(counts), 1) for count in counts]
 
     def clip(self):
         nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
@@ -388,9 +386,7 @@ class DividesGradients(_Step):
 
 
 class _Evaluation(ModelAndLoss):
-    """A right Evaluation in small methods; a mistake overrides what it gets wrong."""
-
-    least = 1  # by which is divided, where no token is real
+    """A right Evaluation in small methods, some of which others override."""
 
     def __init__(self, model, smoothing=0.0, dtype=None):
         super().__init__(model, smoothing, dtype)
@@ -414,7 +410,7 @@ class _Evaluation(ModelAndLoss):
         for batch in batches:
             count = self.count(*batch)
             total, tokens = total + self.loss(*batch) * count, tokens + count
-        return total / max(tokens, self.least)
+        return total / max(tokens, 1)
 
 
 @careless("Evaluation")

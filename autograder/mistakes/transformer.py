@@ -57,7 +57,7 @@ def _counted(places, d_model, like):
 
 
 class _Front(nn.Module):
-    """A right Translator in small methods; a mistake overrides what it gets wrong."""
+    """A right Translator in small methods, some of which others override."""
 
     def __init__(self, source_size, target_size, d_model, n_heads, d_ff, dropout=0.1, tied="none"):
         super().__init__()
