@@ -30,6 +30,12 @@ def test_no_lesson_has_fallen(lesson, monkeypatch):
     assert card.fallen({lesson: row}, KEPT[str(EVERY)]) == []
 
 
+def test_the_second_set_is_rejected_and_told_less_without_stored_mistakes():
+    row, details = card.measure_second("getting_started")
+    assert row["wrong"] == row["rejected"] == len(details) > 0
+    assert row["told"] > row["alone"] > 0
+
+
 def test_what_falls_is_said():
     row = dict.fromkeys(card.COLUMNS, 3)
     assert card.fallen({"a": {**row, "named": 1}}, {"a": row}) == []

@@ -246,14 +246,6 @@ def ignores_order_103(name, x, x_train, y_train):
     return torch.allclose(first, second[o], atol=1e-5)
 
 
-@wrong("ignores_order", cause="compares sorted predictions: which query got which is lost")
-def ignores_order_104(name, x, x_train, y_train):
-    p, o = torch.randperm(len(x_train)), torch.randperm(len(x))
-    first = candidate(name, x, x_train, y_train).sort().values
-    second = candidate(name, x[o], x_train[p], y_train[p]).sort().values
-    return torch.allclose(first, second, atol=1e-5)
-
-
 # --- leave_one_out_loss ----------------------------------------------------------------------
 
 

@@ -386,7 +386,7 @@ def load_balance_loss_102(scores, gates):
     return scores.shape[1] * (gates.mean(0) * torch.softmax(scores, dim=1).mean(0)).sum()
 
 
-@wrong("load_balance_loss", cause="E is forgotten")
+@wrong("load_balance_loss", cause="E is forgotten, and @ meets two dtypes")
 def load_balance_loss_103(scores, gates):
     demand.counts(N=len(scores))
     chosen = gates > 0
