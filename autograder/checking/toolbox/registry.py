@@ -154,16 +154,6 @@ def careless(exercise: str) -> Callable[[T], T]:
     return _register(exercise, is_careless=True)
 
 
-def again(exercise: str, *ways: Callable[[Answer], Callable[..., Any]]) -> None:
-    """Store each mistake that ``exercise`` has by now in other ways, too, with the hint it has.
-
-    ways  from a stored mistake to the same one, written otherwise and with a name of its own
-    """
-    for known in mistakes(find(exercise)):
-        for way in ways:
-            _register(exercise, hint=known.hint)(way(known))
-
-
 def find(name: str) -> Check:
     """Return the Check called ``name``, importing the check modules as needed.
 
