@@ -92,6 +92,15 @@ def constant_folding_bomb(paper):
 
 
 @attack
+def impossible_module(paper):
+    """Imports of names that no file may have, seven hundred magics, and a string of zeros."""
+    paper.first("import attention." + "x" * 300)
+    paper.first("import attention." + ".".join(["a"] * 5_000))
+    paper.first("%time 1\n" * 700)
+    paper.first('x = "%' + "0" * 40_000 + '"')
+
+
+@attack
 def unwritable_text(paper):
     """Lone surrogates, NUL and byte order marks in the cells' text."""
     for cell in paper.answers:
