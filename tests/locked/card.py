@@ -1,6 +1,6 @@
 """The truth card: what the grading says of answers that it has never seen.
 
-python -m tests.locked [LESSON …] [--every N] [--mutants] [--keep | --check]
+python -m tests.locked [LESSON …] [--every N] [--keep | --check]
 python -m tests.locked [LESSON …] --second [--keep]   what the second set is told, with stored
                                                       mistakes and, in `alone`, without any
 """
@@ -30,7 +30,6 @@ COLUMNS = (
     *("wrong", "rejected", "told", "named", "false", "unjudged"),
     *("right", "accepted", "careless", "careful", "proportionate"),
 )
-MUTANTS = ("mutants", "killed")  # of the library itself, but for those that are no faults
 SECOND = ("wrong", "rejected", "told", "named", "alone")  # alone: told without stored mistakes
 
 
@@ -84,23 +83,6 @@ def measure_second(lesson, every=1):
             for column in SECOND:
                 row[column] += found[column]
     return row, details
-
-
-def mutants_of(lesson):
-    """{"mutants": those of a lesson's reference that are faults, "killed": those rejected}."""
-    import torch
-
-    from autograder.building.gates.mutants import equivalents, survivors
-    from autograder.checking.toolbox import registry
-
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    excused, total, alive = equivalents(lesson), 0, 0
-    for item in registry.of_lesson(lesson).values():
-        made, left = survivors(item, SEED, excused)
-        total += made - sum(mutant.key in excused for mutant in left)
-        alive += sum(mutant.key not in excused for mutant in left)
-    return {"mutants": total, "killed": total - alive}
 
 
 def asked_of(lesson):
@@ -182,7 +164,7 @@ def _failure(item, answer):
 
 def table(rows):
     """The card as lines of a Markdown table."""
-    columns = [name for name in dict.fromkeys(COLUMNS + MUTANTS + SECOND) if name in rows["all"]]
+    columns = [name for name in dict.fromkeys(COLUMNS + SECOND) if name in rows["all"]]
     lines = ["| lesson | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for lesson, row in rows.items():
         lines.append(f"| {lesson} | " + " | ".join(str(row[name]) for name in columns) + " |")
@@ -204,9 +186,9 @@ def page(rows, second, covered):
     without = f" None is left of {bare}." if bare else ""
     return f"""# How true the grading is
 
-Measured {datetime.date.today()} by `python -m tests.locked --mutants --keep`, which writes this
-page. The answers in `tests/locked/` were written from the lessons' texts alone, and whoever writes
-checks, named mistakes or diagnoses does not read them. At first {first["passed"]} wrong answers
+Measured {datetime.date.today()} by `python -m tests.locked --keep`, which writes this page. The
+answers in `tests/locked/` were written from the lessons' texts alone, and whoever writes checks,
+named mistakes or diagnoses does not read them. At first {first["passed"]} wrong answers
 passed and {first["refused"]} right ones were refused. Whoever mended that was told the kind of
 fault, not the answer, and for those this set is no longer new.{without}
 Of {repeated["of"]} wrong answers {repeated["named"]} replied as a stored mistake does. They were
@@ -230,8 +212,6 @@ answers, of all that were told nothing more: that raises **told**.
 - **careless**: right answers as somebody without a GPU writes them, `tests/locked/careless/`.
   **careful** are those that lose nothing; **proportionate** are these and those that lose the care
   share, and not more. At first {first["careless"]["all"]} of {first["careless"]["of"]} lost all.
-- **mutants**, **killed**: the library broken in one place, and how many of these the checks fail.
-  Mutants that are no faults are left out; each has its reason in `autograder/mistakes/`.
 
 {lines}
 
@@ -279,7 +259,6 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tests.locked", description=__doc__)
     parser.add_argument("lessons", nargs="*", help="names of modules (default: all)")
     parser.add_argument("--every", type=int, default=1, help="one answer in so many")
-    parser.add_argument("--mutants", action="store_true", help="also break the library itself")
     parser.add_argument("--details", help="write what was said of each answer to this file")
     parser.add_argument("--check", action="store_true", help="fail if it is worse than card.json")
     parser.add_argument("--keep", action="store_true", help="write card.json and docs/truth.md")
@@ -287,18 +266,14 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     lessons = options.lessons or [path.stem.partition("_")[2] for path in find()]
     if options.second:
-        if options.mutants or options.check:
+        if options.check:
             parser.error("--second is measured by itself")
         lessons = [name for name in lessons if (FOLDER / "second" / f"{name}.py").is_file()]
     measured = measure_second if options.second else measure
     with multiprocessing.get_context("spawn").Pool(min(len(lessons), os.cpu_count())) as pool:
         found = pool.starmap(measured, [(lesson, options.every) for lesson in lessons], 1)
-        broken = pool.map(mutants_of, lessons, 1) if options.mutants else [{} for _ in lessons]
-        covered = pool.map(asked_of, lessons, 1) if options.mutants else []
-    rows = {
-        lesson: {**row, **further}
-        for lesson, (row, _), further in zip(lessons, found, broken, strict=True)
-    }
+        covered = pool.map(asked_of, lessons, 1) if options.keep and not options.second else []
+    rows = {lesson: row for lesson, (row, _) in zip(lessons, found, strict=True)}
     columns = next(iter(rows.values()))
     rows["all"] = {name: sum(row[name] for row in rows.values()) for name in columns}
     print("\n".join(table(rows)))
@@ -310,7 +285,7 @@ def main(arguments=None):
     if options.keep:
         kept[key] = {**kept.get(key, {}), **rows}
         CARD.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        if key == "1" and options.mutants and not options.lessons:
+        if key == "1" and not options.lessons:
             every = {name: found for one in covered for name, found in one.items()}
             PAGE.write_text(page(rows, kept["second"], every), encoding="utf-8")
     worse = fallen(rows, kept.get(key, {})) if options.check else []
