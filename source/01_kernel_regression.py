@@ -569,8 +569,8 @@ compare(prediction, factor, "largest of the three factors")
 # exactly there: it depends on forty rough readings.
 #
 # Started at 0.01 h, training gets stuck for one of these three rivers, and for 8 of the first 20 we
-# made. At such a bandwidth each example gives all its weight to a single neighbour, and the
-# gradient of such a softmax vanishes.
+# made. Nearly every example then sees a single neighbour. The few others set the slope, which may
+# lead the wrong way, or into a dip.
 #
 # ## Limits
 # A prediction never exceeds the largest value among the examples. Only the bandwidth is learned, so

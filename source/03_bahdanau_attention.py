@@ -347,8 +347,8 @@ axes = experiments.alignments(model, corpus)
 # %% [markdown]
 # *Alignments, letters of the German word down, English words across, a dot at each letter's largest
 # weight. 74 by this translator; 931 by two of the runs above, whose encoders read in both
-# directions and forward only. Framed: the crossing of ones and tens.* The dots roughly follow the
-# diagonal, and then jump: the ones begin at the last English word, and the tens at the word before.
+# directions and forward only. Framed: the crossing of ones and tens.* The dots stray widely. But
+# with both directions the ones begin at the last English word, and the tens at the word before.
 # The model learned this from translations alone.
 #
 # And half of the crossing is owed to the backward RNN. With it, at least 0.85 of the first letters

@@ -439,7 +439,7 @@ axes = experiments.mean_of_choices(hard_attention)
 # since $\partial w = w\,\partial \log w$. The right-hand side is an *expectation* under the
 # weights: sample positions, and average $R \cdot \partial \log w$. This is **REINFORCE** (Williams,
 # 1992). It needs the rewards of the chosen keys only. Subtracting a **baseline** $b$ from all
-# rewards makes the estimates scatter less, and changes nothing on average, because
+# rewards can make the estimates scatter less, and changes nothing on average, because
 # $\sum_j w_j\,\partial \log w_j = \partial \sum_j w_j = 0$.
 #
 # ### Exercise 4.9 · `reinforce_gradient` ★

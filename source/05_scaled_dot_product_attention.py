@@ -486,9 +486,9 @@ for kind in ("recurrent", "convolution", "self-attention"):
 _ = translator_so_far.up_to("05", scaled_dot_product_attention=scaled_dot_product_attention)
 
 # %% [markdown]
-# *The same picture, with this lesson's runs in blue.* Of the five-digit numbers the scaled dot
-# product got at most 0.35 right. Now every run gets at least 0.93, and of the six-digit numbers two
-# of three runs nearly all. (The last line printed comes from your own function.)
+# *The same picture, with this lesson's runs in blue.* Of the five-digit numbers these three runs of
+# the scaled dot product got at most 0.35 right. Now every run gets at least 0.93, and of the
+# six-digit numbers two of three runs nearly all. (The last line comes from your own function.)
 #
 # Was it the matrices? In lesson 04, dividing hurt. So train this translator with some of the
 # matrices, divided by √64 and not. A matrix that is left out leaves the others' start as it was.

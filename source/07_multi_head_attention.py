@@ -279,7 +279,7 @@ experiments.silence(*trained[2])
 # trained translators: heads with a task, and many that can be removed at little cost (lesson 17).
 #
 # ## How large is it?
-# In the paper's base model, the four projections of one attention have 1 050 624 parameters,
+# At the paper's base size, the four projections of this layer have 1 050 624 parameters,
 # whatever the number of heads.
 #
 # ### Predict first

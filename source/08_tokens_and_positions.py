@@ -596,7 +596,7 @@ print("the text comes back:", bpe_decode(bpe_encode(held_out, merges), merges) =
 
 # %% [markdown]
 # *Bytes per token against the number of merges: steep at first, then flatter.* Later merges join
-# rarer pairs and help less. The German text gains little. Is that German, or the tokeniser? Let
+# rarer pairs and help less. The German text gains less. Is that German, or the tokeniser? Let
 # 2000 merges learn from docstrings, from German numbers in words, or from both:
 
 # %% demo=true
@@ -664,9 +664,9 @@ experiments.german_compounds(merges, train_bpe, bpe_encode, bpe_decode)
 #    (“random start” of `python -m attention.experiments tokens_and_positions`).
 # 2. At 10000, rows 15 and 65, with 20.1 of 32: all rows are somewhat alike, since the slow clocks
 #    have hardly moved. At 10 no row so far away gets more than 5.6, so the place is sharper, and
-#    still no other row is mistaken for it. At 1 all clocks are the same: row 84 gets 31.99, because
-#    in 44 steps a hand makes almost exactly seven turns. So the clocks must differ, but for 400
-#    places the slowest need not be that slow.
+#    still no other row is mistaken for it. At 1 all clocks are the same: row 84 gets 31.99 and row
+#    373 even 32.00, because in 333 steps a hand makes almost exactly 53 turns. So the clocks must
+#    differ, but for 400 places the slowest need not be that slow.
 # 3. No. With sinusoidal positions it takes 80 to 100 steps until the loss is below 0.5, for 1, 3 or
 #    10 back; with rotary ones 40 to 50, with learned ones 200 to 220 (seeds 0, 1, 2; at least .997
 #    right at 24 tokens). For this layer, distance makes no difference.

@@ -259,7 +259,7 @@ ax = experiments.pairing(paired_bootstrap, bleu, wider, statistics)
 # %% [markdown]
 # *How 1 500 differences of BLEU between a beam of 4 and greedy search are distributed, for test
 # sets drawn in common and apart.* With the same sentences the middle 95 % are about 11.5 wide, with
-# other sentences about 18. Both ranges lie above 0, so the beam is better either way. With half the
+# other sentences 17 to 18. Both ranges lie above 0, so the beam is better either way. With half the
 # gain only the paired one still would.
 #
 # ## A better search

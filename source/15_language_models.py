@@ -291,8 +291,8 @@ spent = experiments.what_it_costs(M=2048, N=64)
 # attention it takes about twice the encoder's time all the same. That is the price of the mask, not
 # of the scores that it hides: without its mask it is as quick as the encoder, and an encoder that
 # is given a mask is as slow. With the fused kernel, which skips hidden scores, a decoder alone is
-# quicker. It also has one set of weights instead of two. The price is that the text is read in one
-# direction only.
+# quicker at this length. It also has one set of weights instead of two. The price: the text is read
+# in one direction only.
 #
 # But half of M² still grows with M². To save more, Liu et al. let each position look at fewer
 # others, and alternate two kinds of layers:

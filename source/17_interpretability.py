@@ -462,10 +462,10 @@ experiments.turn_gates(model, batch, importance)
 # Some heads make sense only together. In the next task a row is a stretch of random tokens,
 # repeated again and again; its length, the period, differs from row to row. To continue such a row,
 # a model must find where the last token stood before and copy what came next. One attention layer
-# cannot: each position knows its own token only. With two layers, the first can tell every position
-# which token stood before it, and the second can look for the position that was told the current
-# token. Such a head of the second layer is called an **induction head** (Elhage et al., 2021;
-# Olsson et al., 2022).
+# cannot: a position knows only its own token and place. With two layers, the first can tell each
+# position which token stood before it, and the second can look for the position that was told the
+# current token. Such a head of the second layer is called an **induction head** (Elhage et al.,
+# 2021; Olsson et al., 2022).
 
 # %% demo=true
 axes = induction.induction_heads()

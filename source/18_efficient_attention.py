@@ -406,10 +406,11 @@ compare(prediction, window, "window, d_k = 16, 32 pairs: right, median of three 
 # - **Linear** attention sees all distances equally well. With a larger d_k it becomes as good as
 #   dense, and with fewer pairs it does better; four times as many steps change little.
 # - **Signed** has a state of the same size and gets 0.92 right, with d_k = 8 0.66 in place of 0.39.
-#   So a state of 16 rows holds more than linear attention finds in it. The sign matters, not the
-#   division: not divided, elu(x) + 1 gets 0.26 to 0.28, and elu(x), which may be negative, 0.91.
-#   Two vectors of positive numbers cannot be orthogonal, so each question brings back something of
-#   every pair (Schlag et al., 2021). Room is a limit as well: with 8 rows signed misses a third.
+#   So a state of 16 rows holds more than linear attention finds in it. The sign helps, not the
+#   missing division: undivided, elu(x) + 1 gets 0.26 to 0.28, and elu(x), which may be negative,
+#   0.91. Two vectors of positive numbers cannot be orthogonal, so each question brings back
+#   something of every pair (Schlag et al., 2021). Room is a limit as well: with 8 rows signed
+#   misses a third.
 #
 # This task was made to be hard for a small state. But Arora et al. (2023) report that recall of
 # this kind accounts for most of the difference between language models with and without attention.

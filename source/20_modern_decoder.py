@@ -518,8 +518,8 @@ compare(prediction, better, "changes whose worst seed beats the best of 2017")
 # The other six overlap with 2017. SwiGLU's median is worse, while Shazeer (2020) found it better in
 # a model of 220 million parameters. All changes but the window together save 0.21 bits in the
 # median, more than any one of them. With them the decoder takes a rate of 0.008; the one of 2017
-# learned hardly anything at that rate (2.93 bits). “All” differs in one thing more: its table is
-# not multiplied by √d_model.
+# learned hardly anything at that rate (2.93 bits, one seed). “All” differs in one thing more: its
+# table is not multiplied by √d_model.
 #
 # Is it the turning that helps, or the absence of the sines? The row *no positions* leaves the
 # sines out and puts nothing in their place: the loss is as before. So the sines bring nothing in
