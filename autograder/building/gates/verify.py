@@ -25,7 +25,7 @@ from nbformat import NotebookNode
 
 from autograder import ROOT, CourseError, cell_metadata, lessons
 from autograder.building.build import build
-from autograder.building.gates import cards, care, evidence, in_sight, mutants
+from autograder.building.gates import cards, care, evidence, mutants
 from autograder.building.gates.affected import affected_names
 from autograder.building.gates.hint_quotes import unsaid
 from autograder.building.gates.leaks import leaks
@@ -150,8 +150,6 @@ class _Gates:
         verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0], with_mutants)
         verdict.alive = sum("accepts a mutant" in failure for failure in failures)
         verdict.failures += failures
-        if with_mutants:
-            verdict.failures += in_sight.gate(items, lesson.slug, SEEDS[0])
         for changed in build([lesson.slug], check=True, root=root).changed:
             self.fail(
                 f"{changed.relative_to(root)} differs from its source; run `autograder build`"

@@ -1,10 +1,15 @@
 """What a lesson's students can import is tried as an answer to each of its exercises."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from attention.provided.data.numbers import Corpus
+from autograder import ROOT
 from autograder.building.gates import in_sight
+from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
 
 SLUG = "02_sequence_to_sequence"
@@ -36,7 +41,7 @@ def told(monkeypatch, item, seen, given=None):
 
 def test_what_earns_a_part_is_told_unless_there_is_a_reason(monkeypatch, loss):
     seen = {"a.token_loss": token_loss, "a.leaves": leaves, "a.endless": never_ends}
-    monkeypatch.setattr("autograder.building.gates.mutants.SECONDS", 0.2)
+    monkeypatch.setattr("autograder.building.gates.in_sight.SECONDS", 0.2)
     told_of = "masked_cross_entropy: a.token_loss is in sight of its students, and earns points"
     assert told(monkeypatch, loss, seen) == [told_of]
     assert told(monkeypatch, loss, seen, {"a.token_loss": "its text names it"}) == []
@@ -51,3 +56,25 @@ def test_in_sight_is_what_the_grading_shows():
     assert "attention.kernel_regression" in modules  # its students wrote it
     assert not modules & {"attention.sequence_to_sequence", "attention.train.corpora.bpe"}
     assert Corpus in seen.values() and Corpus.batch in seen.values()
+
+
+# In a process of its own, for what is tried may read from a terminal or close what is open.
+GATE = """
+import pathlib, sys
+from autograder.building.gates import in_sight
+from autograder.checking.toolbox import registry
+slug, file = sys.argv[1:]
+items = registry.of_lesson(slug[3:]).values()
+found = list(in_sight.gate(items, slug, seed=11))
+pathlib.Path(file).write_text("\\n".join(["done", *found]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.every
+@pytest.mark.parametrize("slug", [path.stem for path in find()])
+def test_nothing_that_students_see_answers_an_exercise(slug, tmp_path):
+    told = tmp_path / "told"
+    command = [sys.executable, "-c", GATE, slug, str(told)]
+    subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True)
+    assert told.read_text(encoding="utf-8") == "done"
