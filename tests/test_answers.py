@@ -59,9 +59,7 @@ def test_lesson_16_says_what_narrow_readers_know_in_the_end():
 def test_lesson_16_says_how_the_maps_go_with_the_drop():
     of = "encoders_and_vision", "map of the first layer", "map and drop"
     first, last = (listed(recorded(*of, layer, epochs=None), 2) for layer in (0, 1))
-    assert f"with the drop is {first}; that of the last layer, in the same models, {last}." in (
-        said("16")
-    )
+    assert f"with the drop is {first}; that of the last layer {last}." in (said("16"))
 
 
 def test_lesson_16_says_what_moved_images_are_worth():

@@ -206,7 +206,7 @@ def test_lesson_14_says_what_letters_change():
         assert scored("by letters", seed)[0] > scored("by letters", seed)[1]
         assert scored("by parts", seed)[0] < scored("by parts", seed)[1]
     letters, parts = scored("brevity by letters")[1], scored("brevity by parts")[1]
-    assert f"Its brevity is {letters:.2f} by letters and {parts:.2f} by parts," in text
+    assert f"Its brevity is {letters:.2f} by letters and {parts:.2f} by parts:" in text
     ours, beam, wanted = scored("letters")
     told = f"{beam:.1f} letters a number, greedy search {ours:.1f}, the references {wanted:.1f}"
     assert told in text

@@ -331,9 +331,9 @@ def _moved(model: Any, rows: Sequence[int]) -> Patching:
 
     @torch.no_grad()
     def scores(source: Tensor, target: Tensor, *_: Any) -> Tensor:
-        seen, target_mask = masks_from_tokens(source, shift_right(target))
-        memory = model.encode(source, seen)[:, list(rows)]
-        found: Tensor = model.decode(shift_right(target), memory, target_mask, seen)
+        mask, causal = masks_from_tokens(source, shift_right(target))
+        memory = model.encode(source, mask)[:, list(rows)]
+        found: Tensor = model.decode(shift_right(target), memory, causal, mask)
         return found
 
     return scores

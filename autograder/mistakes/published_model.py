@@ -44,16 +44,19 @@ def goes_through_numpy(x):
     return torch.tensor(flat, dtype=x.dtype).view(x.shape)
 
 
+UNKNOWN = ("[UNK]",)
+
+
 def _walk(word, vocabulary):
     """Take the longest pieces from left to right."""
     start, pieces = 0, []
     while len(word) > start:
-        prefix = "##" if start else ""
+        hashes = "##" if start else ""
         ends = range(len(word), start, -1)
-        found = [end for end in ends if prefix + word[start:end] in vocabulary]
+        found = [end for end in ends if hashes + word[start:end] in vocabulary]
         if not found:
-            return ["[UNK]"]
-        pieces.append(prefix + word[start : found[0]])
+            return list(UNKNOWN)
+        pieces.append(hashes + word[start : found[0]])
         start = found[0]
     return pieces
 
@@ -87,7 +90,7 @@ def cuts_once(word, vocabulary):
     for end in range(len(word) - 1, 0, -1):
         if word[:end] in vocabulary and "##" + word[end:] in vocabulary:
             return [word[:end], "##" + word[end:]]
-    return ["[UNK]"]
+    return list(UNKNOWN)
 
 
 @alternative("wordpiece")
