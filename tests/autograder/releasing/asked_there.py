@@ -5,6 +5,8 @@
 Prints {"exercise/answer": [whether it failed, what was said to be likely]} as JSON.
 """
 
+import importlib.util
+import inspect
 import json
 import sys
 import warnings
@@ -12,13 +14,13 @@ from pathlib import Path
 
 
 def stored(path):
-    """The answers in a module of mistakes, as [exercise, function], without registering them."""
+    """The answers in a module of mistakes: (exercise, name, function), without registering them."""
     from autograder.checking.toolbox import registry
 
     found = []
 
     def keep(exercise, **_):
-        return lambda target: found.append((exercise, target)) or target
+        return lambda target: found.append((exercise, target.__name__, target)) or target
 
     own = registry.mistake, registry.alternative, registry.careless
     registry.mistake = registry.alternative = registry.careless = keep
@@ -29,6 +31,20 @@ def stored(path):
     return found
 
 
+def on_cards(repository, lesson):
+    """The mistakes on a lesson's cards, alike: its right answers are the repository's."""
+    from autograder.checking.toolbox import cards
+
+    path = Path(repository) / "attention" / f"{lesson}.py"
+    spec = importlib.util.spec_from_file_location("right", path)
+    sys.modules["right"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for card in cards.read(Path(repository) / "autograder" / "mistakes" / f"{lesson}.md"):
+        right = getattr(module, card.exercise)
+        for name, text in cards.ways(card, inspect.getsource(right)):
+            yield card.exercise, name, cards.made(card, text, right, "wrong")
+
+
 def main(repository, lesson):
     """Ask each of the lesson's stored answers on the first seed that is recorded."""
     from autograder.checking.asking import recordings
@@ -36,13 +52,13 @@ def main(repository, lesson):
     from autograder.checking.toolbox import registry
     from autograder.inside.answer import LocalAnswer
 
-    said = {}
-    for exercise, target in stored(Path(repository) / "autograder" / "mistakes" / f"{lesson}.py"):
+    said, path = {}, Path(repository) / "autograder" / "mistakes" / f"{lesson}.py"
+    for exercise, name, target in [*stored(path), *on_cards(repository, lesson)]:
         item = registry.find(exercise)
         if item.has_one_right_answer:
             failure = run_check(item, LocalAnswer(target), recordings.seeds(item)[0])
             likely = failure.likely if failure else ""
-            said[f"{exercise}/{target.__name__}"] = [failure is not None, likely]
+            said[f"{exercise}/{name}"] = [failure is not None, likely]
     print(json.dumps(said))
 
 
