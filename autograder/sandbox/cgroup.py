@@ -109,7 +109,8 @@ def _may_enter(folder: Path) -> bool:
         return False
     user = None if os.getuid() else NOBODY
     told = subprocess.DEVNULL
-    done = subprocess.run(["printf", ENTER], stdout=entrance, stderr=told, user=user, check=False)
+    write = ["/bin/sh", "-c", 'printf "$0"', ENTER]  # whatever PATH holds
+    done = subprocess.run(write, stdout=entrance, stderr=told, user=user, check=False)
     os.close(entrance)
     return done.returncode == 0
 
