@@ -109,7 +109,7 @@ def _may_enter(folder: Path) -> bool:
         return False
     user = None if os.getuid() else NOBODY
     told = subprocess.DEVNULL
-    write = ["/bin/sh", "-c", 'printf "$0"', ENTER]  # whatever PATH holds
+    write = ["/bin/sh", "-c", 'printf "$0"', ENTER.decode()]  # whatever PATH holds
     done = subprocess.run(write, stdout=entrance, stderr=told, user=user, check=False)
     os.close(entrance)
     return done.returncode == 0
