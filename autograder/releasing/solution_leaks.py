@@ -26,12 +26,6 @@ IDIOMS = (
     "if past is not None:",
     "if real is not None:",
     "nn.Linear(d_model, d_model, bias=False)",
-    "self.W_q = nn.Linear(d_model, d_model, bias=False)",
-    "self.W_o = nn.Linear(d_model, d_model, bias=False)",
-    "nn.Linear(d_model, d_ff, bias=False)",
-    "nn.Linear(d_ff, d_model, bias=False)",
-    "x + self.feed_forward(self.norm_2(x))",
-    "x.square().mean(dim=-1, keepdim=True)",
     "x = self.embedding(tokens)",
 )
 COMPILED = (".pyc", ".pyo", ".so", ".pyd")

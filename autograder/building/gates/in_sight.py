@@ -3,12 +3,12 @@
 import contextlib
 import importlib
 import inspect
-import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from autograder import ROOT
 from autograder.building.gates.mutants import Endless, bounded
+from autograder.checking.diagnosis.stored_replies import little_memory
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
@@ -16,7 +16,6 @@ from autograder.sandbox import visible_files
 from autograder.temporary import Temporary
 
 SECONDS = 0.5  # of CPU that an answer has at an exercise
-BYTES = 8 << 30  # of memory, for sizes of one exercise are anything for a function of another
 # What may earn points, by exercise: a function of the library, and why it gives nothing away.
 GIVEN: Mapping[str, Mapping[str, str]] = {}
 
@@ -29,7 +28,7 @@ def gate(items: Iterable[registry.Check], lesson: str, seed: int) -> Iterator[st
     Also the reasons in GIVEN that have gone stale.
     """
     candidates = in_sight(lesson)
-    with Temporary(prefix="autograder-") as folder, contextlib.chdir(folder), _little_memory():
+    with Temporary(prefix="autograder-") as folder, contextlib.chdir(folder), little_memory():
         for item in items:
             earned = set[str]()
             for name, one in list(candidates.items()):
@@ -43,16 +42,6 @@ def gate(items: Iterable[registry.Check], lesson: str, seed: int) -> Iterator[st
                 yield f"{item.name}: {name} is in sight of its students, and earns points"
             for name in sorted(GIVEN.get(item.name, {}).keys() - earned):
                 yield f"{item.name}: GIVEN names {name}, which earns nothing or is not in sight"
-
-
-@contextlib.contextmanager
-def _little_memory() -> Iterator[None]:
-    before, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, most))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (before, most))
 
 
 def in_sight(lesson: str) -> dict[str, Callable[..., Any]]:

@@ -3,8 +3,7 @@
 1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
 rejected, with its own hint, and costs only its own exercise · 4 every right answer written
 differently passes, a careless one loses the care share, each core rests on the text · 5 no solution
-line stands in lessons/ · 6 generated files match their source · 7 a broken reference is rejected,
-and so is whatever the lesson's students can import.
+line stands in lessons/ · 6 generated files match their source · 7 a broken reference is rejected.
 """
 
 import contextlib
