@@ -353,11 +353,9 @@ def one_factor_at_a_time() -> dict[str, int]:
     rows = seeds.where(recorded.read("bahdanau_attention", "attention x bidirectional"), steps=300)
     runs = {label: seeds.where(rows, **setting) for label, setting in FACTORS.items()}
     for ax, digits in zip(plots.panels(1, 2, width=4.6, height=2.2), (5, 6), strict=True):
-        shares = {label: seeds.at_digits(found, digits) for label, found in runs.items()}
-        title, xlabel = f"{digits} digits", "translated without error"
-        seeds.dots(shares, ax, title, xlabel, shares=True, stroke=False)
+        shares = seeds.dots_at_digits(runs, digits, ax)
         for label, some in shares.items():
-            print(f"{title}  {label:<28}", *(f"{share:5.2f}" for share in some))
+            print(f"{digits} digits  {label:<28}", *(f"{share:5.2f}" for share in some))
     for label, found in runs.items():
         print(f"{label:<28} {found[0]['parameters']:>7,} parameters")
     return {label: sum(share > 0.5 for share in some) for label, some in shares.items()}

@@ -161,11 +161,9 @@ def translators_of_all_kinds() -> str:
     """
     rows = seeds.where(recorded.read("score_functions", "five score functions"), steps=300)
     runs = {kind: seeds.where(rows, kind=kind) for kind in KINDS}
-    axes = plots.panels(1, 3, width=3.2, height=2.4)
-    for ax, digits in zip(axes, (4, 5, 6), strict=True):
-        at = {kind.replace("_", " "): seeds.at_digits(runs[kind], digits) for kind in KINDS}
-        title, xlabel = f"{digits} digits", "translated without error"
-        seeds.dots(at, ax, title, xlabel, shares=True, stroke=False)
+    named = {kind.replace("_", " "): found for kind, found in runs.items()}
+    for ax, digits in zip(plots.panels(1, 3, width=3.2, height=2.4), (4, 5, 6), strict=True):
+        seeds.dots_at_digits(named, digits, ax)
     five = {kind: seeds.at_digits(found, 5) for kind, found in runs.items()}
     above = {kind: sum(share > 0.5 for share in found) for kind, found in five.items()}
     print(" " * 35 + "five digits, seeds 0 to 5       above a half")

@@ -327,11 +327,9 @@ def matrices_and_division() -> str:
         runs[name] = seeds.where(some, divided=False)
         runs[f"{name}, divided"] = seeds.where(some, divided=True)
     for ax, digits in zip(plots.panels(1, 2, width=3.6, height=2.9), (5, 6), strict=True):
-        at = {name: seeds.at_digits(found, digits) for name, found in runs.items()}
-        title, xlabel = f"{digits} digits", "translated without error"
-        seeds.dots(at, ax, title, xlabel, shares=True, stroke=False)
+        at = seeds.dots_at_digits(runs, digits, ax)
         for name, found in at.items():
-            print(f"{title}  {name:<24}", *(f"{share:5.2f}" for share in found))
+            print(f"{digits} digits  {name:<24}", *(f"{share:5.2f}" for share in found))
     divided, other = at["W_q, W_k, divided"], at["W_q, W_k"]
     return "helps" if min(divided) > median(other) else "hurts"
 

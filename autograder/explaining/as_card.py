@@ -7,7 +7,8 @@ from autograder.checking.asking.questions import replies, until_lost
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis import as_edit
 from autograder.checking.toolbox.registry import Check
-from autograder.explaining.replay import ANY_SEED, ready
+from autograder.explaining import replay
+from autograder.explaining.replay import ANY_SEED
 from autograder.sandbox.sandbox import Sandbox
 
 CARD = """\
@@ -26,14 +27,12 @@ def text(item: Check, sandbox: Sandbox, cells: Sequence[str], into: str) -> str:
     cells  of the notebook, up to the answer's check, as from ``replay.sources``
     into   the file in which the card is to stand
     """
-    process = ready(sandbox, cells)
-    process.allow(sandbox.limits.check_seconds)
-    found = process.resolve(item.name)
-    if found is None or found[1] != "__main__":
+    answer = replay.answer(item, sandbox, cells)
+    if answer is None:
         return ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        given = until_lost(replies(found[0], asked(item, ANY_SEED)[0]))
+        given = until_lost(replies(answer, asked(item, ANY_SEED)[0]))
         known = as_edit.known_as(item, given, ANY_SEED)
         if known is not None:
             return f"# This is {known.name} already, which is told: {known.hint}\n"

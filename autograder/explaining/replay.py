@@ -86,6 +86,14 @@ def ready(sandbox: Sandbox, cells: Sequence[str]) -> StudentProcess:
     return process
 
 
+def answer(item: Check, sandbox: Sandbox, cells: Sequence[str]) -> AnyAnswer | None:
+    """A student's answer to an exercise; None where ``cells`` define none."""
+    process = ready(sandbox, cells)
+    process.allow(sandbox.limits.check_seconds)
+    found = process.resolve(item.name)
+    return found[0] if found is not None and found[1] == "__main__" else None
+
+
 def replay(
     item: Check, sandbox: Sandbox, cells: Sequence[str], reason: str, care_share: float
 ) -> Replay | None:
@@ -93,16 +101,14 @@ def replay(
 
     None where the notebook defines no such answer.
     """
-    process = ready(sandbox, cells)
-    process.allow(sandbox.limits.check_seconds)
-    found = process.resolve(item.name)
-    if found is None or found[1] != "__main__":
+    given = answer(item, sandbox, cells)
+    if given is None:
         return None
     seed = SEED.search(reason)
     made = Replay(int(seed[1]) if seed else ANY_SEED)
     log: list[Exchange] = []
     try:
-        _judge(made, item, found[0], log, sandbox, care_share)
+        _judge(made, item, given, log, sandbox, care_share)
     except StudentLost as lost:
         made.stopped = str(lost)
         made.history = [one.question for one in log]

@@ -52,6 +52,15 @@ def dots(
     return ax
 
 
+def dots_at_digits(
+    runs: Mapping[str, Sequence[Row]], digits: int, ax: Axes
+) -> dict[str, list[float]]:
+    """Draw and return, by label, the share of numbers of these digits that each run has right."""
+    shares = {label: at_digits(found, digits) for label, found in runs.items()}
+    dots(shares, ax, f"{digits} digits", "translated without error", shares=True, stroke=False)
+    return shares
+
+
 def bands(
     named: Mapping[str, Sequence[Row]], ax: Axes | None = None, title: str = "", legend: bool = True
 ) -> Axes:
