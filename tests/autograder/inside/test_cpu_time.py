@@ -4,6 +4,7 @@ import ctypes
 import os
 import platform
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -61,11 +62,12 @@ def test_who_waits_for_the_child_of_a_vfork_sleeps(monkeypatch):
         if ctypes.CDLL(None).syscall(CLONE, VFORKING, 0, 0, 0, 0) == 0:
             signal.pause()
         os._exit(0)
-    stat = Path(f"/proc/{child}/stat")
+    process = Path(f"/proc/{child}")
     try:
-        while stat.read_text().rpartition(")")[2].split()[0] != "D":
-            pass
-        assert not Meter().look([stat.parent])
+        # On its way into the sleep it is in state D already, but waits nowhere yet.
+        while " D " not in (process / "stat").read_text() or (process / "wchan").read_text() == "0":
+            time.sleep(0.001)
+        assert not Meter().look([process])
     finally:
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
