@@ -147,7 +147,7 @@ def returns_a_tuple(word, vocabulary):
 @mistake(
     "break_wordpiece",
     hint="The longest pieces lead to the end of this word, so nothing has to be taken back.",
-    where=lambda word, vocabulary: _walk(word, vocabulary) != ["[UNK]"],
+    where=lambda word, vocabulary: tries_every_cut(word, vocabulary) != ["[UNK]"],
 )
 def a_word_that_is_cut():
     return "playing", {"play": 0, "##ing": 1, "##in": 2, "##g": 3}

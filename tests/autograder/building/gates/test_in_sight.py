@@ -60,12 +60,20 @@ def test_in_sight_is_what_the_grading_shows():
 
 # In a process of its own, for what is tried may read from a terminal or close what is open.
 GATE = """
-import pathlib, sys
+import ast, importlib, pathlib, sys
+from autograder import ROOT
 from autograder.building.gates import in_sight
+from autograder.building.lesson import read
 from autograder.checking.toolbox import registry
+from autograder.releasing.shown_mistakes import shown_mistakes
 slug, file = sys.argv[1:]
 items = registry.of_lesson(slug[3:]).values()
-found = list(in_sight.gate(items, slug, seed=11))
+mistakes = importlib.import_module(f"autograder.mistakes.{slug[3:]}")
+body = ast.parse(shown_mistakes(read(ROOT / "source" / f"{slug}.py"))).body
+defined = (ast.FunctionDef, ast.ClassDef)  # what is decorated is a mistake, and shown as one
+names = [one.name for one in body if isinstance(one, defined) and not one.decorator_list]
+more = {f"{mistakes.__name__}.{name}": getattr(mistakes, name) for name in names}
+found = list(in_sight.gate(items, slug, seed=11, more=more))
 pathlib.Path(file).write_text("\\n".join(["done", *found]))
 """
 
