@@ -18,8 +18,6 @@ from autograder.grading.classroom.unexpected_names import absent, strangers
 from autograder.grading.notebook.lesson_by_content import FOREIGN
 from autograder.grading.notebook.result import Exercise, Result
 from autograder.grading.running.batch import Batch
-from autograder.grading.running.previewed import Previewed
-from autograder.grading.running.regrading import Regrading
 from autograder.term import groups
 
 
@@ -33,8 +31,8 @@ def take_turn(course: Course, workers: Any, options: argparse.Namespace, needed:
     handed = [one for one in there if asked(one.student)]
     if handed and options.preview:
 
-        def make_batch(copy: Book, chosen: list[Handed]) -> Batch:
-            return _batch(course, copy, chosen, options, needed)[0]
+        def make_batch(copy: Book, chosen: list[Handed], home: Course) -> Batch:
+            return _batch(course, copy, chosen, options, needed, home)
 
         return preview(course, handed, workers, make_batch, options)
     if handed:
@@ -80,13 +78,11 @@ def _grade(
     options: argparse.Namespace,
     needed: str,
 ) -> int:
-    batch, again = _batch(course, book, handed, options, needed)
-    _announce(batch, len(handed), again)
+    batch = _batch(course, book, handed, options, needed)
+    _announce(batch, len(handed))
     status = _work(batch, handed, workers)
-    if status != STOPPED:
-        if again:
-            again.end()
-        Previewed(course).tidy()
+    if status == STOPPED and options.regrade:
+        print("Leave out --regrade then: what it asked for is remembered.")
     return status
 
 
@@ -96,34 +92,21 @@ def _batch(
     handed: list[Handed],
     options: argparse.Namespace,
     needed: str,
-) -> tuple[Batch, Regrading | None]:
-    """What is to be graded, and the run of which it is a part where all is graded again."""
-    chosen = [
-        sorted(names) for names in (options.lesson, options.student, options.section) if names
-    ]
-    again = Regrading(course, chosen, begin=not options.preview) if options.regrade else None
-    how: Any = {"walls": needed, "regrading": again.name if again else ""}
-    how["preview"] = options.preview
+    home: Course | None = None,
+) -> Batch:
+    """What is to be graded, and where that is written if not into the course."""
     shared = groups.copies(course.choices).items()
+    how: Any = {"walls": needed, "regrade": options.regrade, "home": home}
     how["copies"] = {Handed(*copy): Handed(copy[0], own) for copy, own in shared}
-    batch = Batch(course, book, handed, options.sandbox, **how)
-    return batch, again
+    return Batch(course, book, handed, options.sandbox, **how)
 
 
-def _announce(batch: Batch, count: int, again: Regrading | None) -> None:
+def _announce(batch: Batch, count: int) -> None:
     """Say who is skipped, and why others are graded again."""
-    if again and again.resumed:
-        print(f"The regrading that began on {again.name[:19]} UTC goes on.")
     if batch.done:
         print(f"{len(batch.done)} of {count} are graded and unchanged: skipped.")
     for reason, number in collections.Counter(batch.reasons.values()).most_common():
         print(f"{number} of {count} graded again: {reason}.")
-    if batch.taken:
-        print(
-            f"{len(batch.taken)} of {count} taken over from the preview: nothing has changed since."
-        )
-    for reason, number in collections.Counter(batch.outdated.values()).most_common():
-        print(f"{number} of {count} previewed, and yet graded afresh: {reason}.")
     sys.stdout.flush()
 
 

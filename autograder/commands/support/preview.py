@@ -9,18 +9,17 @@ from typing import Any
 from autograder.commands.support import STOPPED
 from autograder.commands.support.changed_lessons import HINT
 from autograder.commands.support.progress import work
-from autograder.grading.classroom.folders import PREVIEW, Course, Handed
+from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, ChangedExercises
-from autograder.grading.running import preview_lines
 from autograder.grading.running.batch import Batch
-from autograder.grading.running.preview import Preview
+from autograder.grading.running.preview import Preview, lines
 
 
 def preview(
     course: Course,
     handed: Collection[Handed],
     workers: Any,
-    make_batch: Callable[[Book, list[Handed]], Batch],
+    make_batch: Callable[[Book, list[Handed], Course], Batch],
     options: argparse.Namespace,
 ) -> int:
     """Grade beside the class, say what would be other points; returns the exit status.
@@ -30,18 +29,13 @@ def preview(
     """
     print(f"A preview: no score, page or graded notebook is changed in {course.root}.")
     with Preview(course, handed, options.adopt) as found:
-        batch = make_batch(found.book, found.handed)
+        batch = make_batch(found.book, found.handed, found.home)
         _announce(batch, len(found.handed))
         if not work(batch, workers, "preview"):
             return STOPPED
         found.compare(batch)
-        for line in preview_lines.lines(found):
+        for line in lines(found):
             print(line)
-    if batch.waiting:
-        print(
-            f"The results are kept in {PREVIEW}/: autograder grade takes them over, if nothing "
-            "changes until then."
-        )
     return _refused(found)
 
 
@@ -50,8 +44,6 @@ def _announce(batch: Batch, count: int) -> None:
         print(f"{len(batch.done)} of {count} are graded and unchanged: they would be skipped.")
     for reason, number in collections.Counter(batch.reasons.values()).most_common():
         print(f"{number} of {count} would be graded again: {reason}.")
-    if batch.taken:
-        print(f"{len(batch.taken)} of {count} are taken over from a preview before this one.")
     sys.stdout.flush()
 
 

@@ -22,7 +22,6 @@ from autograder.term import course_file
 from autograder.term.course_file import Choices
 
 CONFIG = "nbgrader_config.py"
-PREVIEW = "class/preview"  # below the course's folder, which no student's code sees
 
 
 @dataclass(frozen=True, order=True)
@@ -70,7 +69,7 @@ class Course:
 
         The course's folder and, wherever they are, solutions, submissions, grades and feedback.
         """
-        places = {Path(self._folders.root), self.root / PREVIEW}
+        places = {Path(self._folders.root), self.root}
         for step in ("source", "submitted", "autograded", "feedback"):
             places.add(self._folder(step, Handed("*", "*")).parent.parent)  # STEP/STUDENT/LESSON
         scheme, _, path = self.db_url.partition(":///")
@@ -78,12 +77,12 @@ class Course:
             places.add(Path(self._folders.root) / path)
         return tuple(sorted(map(str, places)))
 
-    def previewed(self) -> "Course":
-        """The same course with graded notebooks and a gradebook of their own, in PREVIEW."""
-        own, config = self.root / PREVIEW, copy.deepcopy(self.config)
+    def copy(self, folder: Path) -> "Course":
+        """The same course with graded notebooks and a gradebook of their own, in ``folder``."""
+        config = copy.deepcopy(self.config)
         config.CourseDirectory.root = self._folders.root
-        config.CourseDirectory.autograded_directory = str(own / "results")
-        return Course(self.root, f"sqlite:///{own / 'gradebook.db'}", config=config)
+        config.CourseDirectory.autograded_directory = str(folder / "autograded")
+        return Course(self.root, f"sqlite:///{folder / 'gradebook.db'}", config=config)
 
     @property
     def handed_in(self) -> Path:

@@ -11,8 +11,8 @@ from typing import Any
 from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 
-from attention.provided.files import write_aside
 from autograder import CourseError
+from autograder.files import write_aside
 from autograder.grading.classroom.database import usable
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from attention.provided.files import write_aside
 from autograder import CourseError
+from autograder.files import write_aside
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook.result import clean
 from autograder.grading.notebook.submission import is_linked, read_bytes

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
-from attention.provided.files import write_aside
+from autograder.files import write_aside
 from autograder.grading.notebook.submission import is_linked, read_bytes
 
 NAMES = TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"

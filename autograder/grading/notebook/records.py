@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from attention.provided.files import write_aside
+from autograder.files import write_aside
 from autograder.grading.notebook.nbgrader_files import make_room
 from autograder.grading.notebook.result import Result
 

@@ -43,7 +43,7 @@ class Result:
     cgroup: str = ""  # what a control group counted beside that: 'cpu', 'cpu memory pids' or ''
     parts: dict[str, str] = field(default_factory=dict)  # digests of what the result depends on
     care_share: float = CARE_SHARE  # of the points, where a right answer lacked care
-    regrading: str = ""  # the run with --regrade in which it was made
+    regrade: bool = False  # whether it is to be made again by the next run, whatever it depends on
     doubt: str = ""  # what went wrong for want of the machine's time or memory, if anything did
 
     @property

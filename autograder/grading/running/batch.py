@@ -15,7 +15,6 @@ from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFail
 from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.result import UNGRADED, Exercise, Result
 from autograder.grading.notebook.submission import Submission
-from autograder.grading.running.previewed import Previewed
 from autograder.grading.running.result_dependencies import PARTS, Dependencies
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 from autograder.settings import care_share
@@ -26,8 +25,8 @@ class Batch:
     """The submissions of a course that are to be graded, and the book that takes their scores.
 
     ``walls``      what must have stood around students' code, OWN or NONE, for a result to stay
-    ``regrading``  the name of a run that makes all results anew, save those that it has made
-    ``preview``    whether the results go into the folder of a preview; ``book`` is its copy then
+    ``regrade``    whether all results are made anew; one that is not, is by the next run
+    ``home``       the copy of the course into which a preview writes; ``book`` is that of it, too
     ``copies``     by each copy of a group's notebook: whose it is, judged once for all of them
     """
 
@@ -39,15 +38,14 @@ class Batch:
         policy: str,
         limits: Limits = DEFAULT,
         walls: str = NONE,
-        regrading: str = "",
-        preview: bool = False,
+        regrade: bool = False,
+        home: Course | None = None,
         copies: Mapping[Handed, Handed] | None = None,
     ) -> None:
         self._course, self._book = course, book
         self._policy, self._limits, self._walls = policy, limits, walls
-        self._share, self._regrading = care_share(course.root), regrading
-        self._previewed, self._is_preview = Previewed(course), preview
-        self._home = self._previewed.course if preview else course  # where results are written
+        self._share, self._regrade = care_share(course.root), regrade
+        self._home = home or course  # where results are written
         self.copies = copies or {}
         self._masters: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, dict[str, dict[str, float]]] = {}
@@ -63,8 +61,6 @@ class Batch:
         self.counts: dict[Handed, float] = {}  # points after changes by hand, if it is graded now
         self._unreadable: dict[Handed, WorkFailed] = {}  # of what no task could be made
         self.unkept: dict[Handed, str] = {}  # why it could not be written down
-        self.taken: set[Handed] = set()  # of those that wait: what a preview has made
-        self.outdated: dict[Handed, str] = {}  # why what a preview has made does not hold any more
         for one in handed:
             try:
                 self._sort(one)
@@ -77,38 +73,19 @@ class Batch:
         kept = self._course.kept(one)
         if kept is None:
             self.waiting[one] = {}
-        else:
-            parts = self._depends[one.lesson].of(one)
-            reason = self._asked(kept) or self._stale(kept, parts) or self._settled(one, kept)
-            if not reason:
-                self.done[one] = kept
-                self._previewed.drop(one)
-                return
-            self.waiting[one], self.reasons[one] = parts, reason
-        self._take_over(one)
-
-    def _take_over(self, one: Handed) -> None:
-        """Whether a preview has graded it, and nothing has changed since on which that depends."""
-        made = self._previewed.kept(one)
-        if made is None:
-            self._previewed.drop(one)  # half written, if anything
             return
-        parts = self.waiting[one] = self.waiting[one] or self._depends[one.lesson].of(one)
-        damaged = "" if self._previewed.outcome(one) else "what the preview kept is damaged"
-        if reason := self._stale(made, parts) or damaged:
-            self.outdated[one] = reason
-            self._previewed.drop(one)
+        if self._regrade and not kept.regrade:
+            kept.regrade = True
+            if self._home is self._course:
+                records.save_reasons(self._course.autograded(one).parent, kept)
+        parts = self._depends[one.lesson].of(one)
+        if reason := self._stale(kept, parts) or self._settled(one, kept):
+            self.waiting[one], self.reasons[one] = parts, reason
         else:
-            self.taken.add(one)
+            self.done[one] = kept
 
     def outcomes(self, workers: Any) -> Iterator[tuple[Handed, Graded | WorkFailed]]:
-        """Yield (Handed, outcome) of all that waits: what a preview made, then the workers'."""
-        for one in sorted(self.taken):
-            made = self._previewed.outcome(one)
-            if made is None:  # removed since
-                self.taken.remove(one)
-            else:
-                yield one, made
+        """Yield (Handed, outcome) of all that waits."""
         shared = self._shared()
         for outcomes in (workers.map(self.tasks()), self._unreadable.items()):
             for one, outcome in outcomes:
@@ -116,7 +93,7 @@ class Batch:
                     yield member, outcome
 
     def tasks(self) -> Iterator[tuple[Handed, Task]]:
-        """Yield (Handed, Task) for each notebook that waits, and that no preview has graded."""
+        """Yield (Handed, Task) for each notebook that waits."""
         for one, members in self._shared().items():
             try:
                 task = self._task(one, members)
@@ -138,9 +115,7 @@ class Batch:
         found: dict[Handed, list[Handed]] = {}
         for one in self.waiting:
             own = self.copies.get(one, one)
-            if one not in self.taken:
-                there = own in self.waiting and own not in self.taken
-                found.setdefault(own if there else one, []).append(one)
+            found.setdefault(own if own in self.waiting else one, []).append(one)
         return found
 
     def keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result | None:
@@ -163,23 +138,19 @@ class Batch:
             notebook, result = self._ungraded(one, outcome)
         else:
             notebook = json.loads(outcome.notebook)
-            result = replace(outcome.result, student=one.student, regrading=self._regrading)
+            result = replace(outcome.result, student=one.student)
             result.parts = self.waiting[one]
         path = self._home.autograded(one)
         self._home.write_companions(one)
         records.save(path.parent, notebook, path.stem, result)
         self._store(one, notebook)
         self.done[one] = result
-        if one in self.taken and not self._is_preview:
-            self._previewed.drop(one)
         return result
-
-    def _asked(self, kept: Result) -> str:
-        again = self._regrading and kept.regrading != self._regrading
-        return "--regrade asks for it" if again else ""
 
     def _stale(self, kept: Result, parts: dict[str, str]) -> str:
         """Why a kept Result does not hold any more, or ''."""
+        if kept.regrade:
+            return "--regrade asks for it"
         if not kept.parts:
             if kept.ungraded:
                 return "the grader failed before"

@@ -74,7 +74,8 @@ class Dependencies:
     def _code(self) -> dict[str, str]:
         """Digests of the modules of ``autograder`` that decide, by part."""
         top = ROOT / "autograder"
-        found = {*self._outside, *(top / "inside").rglob("*.py")}  # copied into the sandbox whole
+        copied = [*(top / "inside").rglob("*.py"), *(top / name for name in visible_files.SHARED)]
+        found = {*self._outside, *copied}  # into the sandbox
         files: dict[str, set[Path]] = {part: set() for part in ("grading", *PLACES.values())}
         for path in found:
             if path.is_relative_to(top):

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from attention.provided import files
+from autograder import files
 from autograder.commands import cli
 from autograder.commands.support import io_errors
 from autograder.commands.support.lock import alone
@@ -172,10 +172,6 @@ FULL_AT = {
     "the table": ("csv.writer", ["report"]),
     "a zip": ("zipfile.ZipFile", ["feedback", "--to", "back.zip"]),
     "grades": ("os.replace", ["grades", "--to", "grades.csv"]),
-    "the mark of a regrading": (
-        "autograder.grading.running.regrading.write_aside",
-        ["grade", "--regrade"],
-    ),
 }
 
 

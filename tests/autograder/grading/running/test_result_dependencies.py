@@ -123,6 +123,7 @@ CODE = [
     ("attention/getting_started.py", {SLUG}, "the library"),
     ("attention/bahdanau_attention.py", {TRANSLATED}, "the library"),
     ("attention/provided/models/translators.py", BOTH, "the library"),
+    ("autograder/files.py", BOTH, "the code that grades"),
     ("attention/provided/files.py", BOTH, "the library"),  # through another module
     ("attention/sequence_to_sequence.py", {TRANSLATED}, "the library"),  # by its name
     # What no result of these lessons depends on.
@@ -267,7 +268,7 @@ def test_several_changes_are_one_reason(graded_once, code):
 
 def test_less_of_a_sandbox_than_asked_for(graded):
     assert reasons(graded, walls=OWN) == {}  # made in a sandbox, and good for every policy
-    grade(graded, sandbox="none", regrading="again")
+    grade(graded, sandbox="none", regrade=True)
     assert reasons(graded) == {}
     assert set(reasons(graded, walls=OWN).values()) == {"graded without a sandbox before"}
     assert len(grade(graded, walls=OWN)) == 4
@@ -296,10 +297,9 @@ def test_a_graded_notebook_that_is_gone_is_made_again(graded):
     assert reasons(graded) == {(SLUG, "ada"): "the graded notebook is gone or damaged"}
 
 
-def test_a_regrading_makes_everything_once(graded):
-    assert len(grade(graded, count=1, regrading="monday")) == 1
-    assert set(reasons(graded, regrading="monday").values()) == {"--regrade asks for it"}
-    assert len(grade(graded, regrading="monday")) == 3
-    assert reasons(graded, regrading="monday") == {}
-    assert len(reasons(graded, regrading="tuesday")) == 4
+def test_a_regrading_that_was_stopped_is_ended_by_the_next_run(graded):
+    assert len(grade(graded, count=1, regrade=True)) == 1
+    assert list(reasons(graded).values()) == ["--regrade asks for it"] * 3
+    assert len(grade(graded)) == 3
     assert reasons(graded) == {}
+    assert set(reasons(graded, regrade=True).values()) == {"--regrade asks for it"}

@@ -143,11 +143,10 @@ def test_a_regrading_that_was_stopped_goes_on(course):
     done = LINE.findall(said)
     assert 0 < len(done) < 6
 
-    again, _, _ = grade(course, "--regrade")
-    assert again.startswith("The regrading that began on 20")
+    assert "Leave out --regrade then" in said
+    again, _, _ = grade(course)
     assert f"{len(done)} of 6 are graded and unchanged: skipped." in again
     assert sorted(done + LINE.findall(again)) == STUDENTS
-    assert len(LINE.findall(grade(course, "--regrade")[0])) == 6  # that one had ended
 
 
 class Killed(BaseException):
