@@ -21,7 +21,7 @@ from pathlib import Path
 
 from attention.provided.data import docstrings
 from attention.provided.data.docstrings import Docstring
-from attention.provided.files import write_aside
+from autograder.files import write_aside
 
 # Tests, and what was copied from elsewhere under a licence of its own.
 LEFT_OUT = {

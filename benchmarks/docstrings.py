@@ -29,7 +29,7 @@ from attention.language_models import (
 from attention.provided.data import docstrings
 from attention.provided.data.keywords import SEP
 from attention.provided.data.tokens import EOS, PAD
-from attention.provided.files import ROOT, write_aside
+from attention.provided.files import ROOT
 from attention.provided.progress import Bar
 from attention.provided.training_steps import descend
 from attention.tokens_and_positions import (
@@ -39,6 +39,7 @@ from attention.tokens_and_positions import (
     split_words,
     train_bpe,
 )
+from autograder.files import write_aside
 
 MERGES, SPECIAL = 1500, SEP + 1  # a token's id is that of lesson 08, plus SPECIAL
 READ, WRITTEN = 64, 24  # tokens: of the name and the body that are read, of a line at most

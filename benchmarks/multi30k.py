@@ -22,13 +22,13 @@ import torch
 from attention.decoding import beam_search
 from attention.experiments.recorded import path_of
 from attention.provided.data.tokens import pad
-from attention.provided.files import write_aside
 from attention.train.core.model import load_model
 from attention.train.core.trainer import Trainer
 from attention.train.corpora import multi30k, token_ids
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import stored
 from attention.translation import bleu, corpus_statistics, paired_bootstrap
+from autograder.files import write_aside
 
 COMMAND = (
     "OMP_NUM_THREADS=1 python -m attention.train multi30k --merges 4000 --n-layers 2 --steps 600 "

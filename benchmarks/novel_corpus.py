@@ -20,7 +20,7 @@ import zlib
 from pathlib import Path
 
 from attention.provided.data import novels
-from attention.provided.files import write_aside
+from autograder.files import write_aside
 
 INSIDE = "usr/lib/R/site-library/janeaustenr/data/Rdata.rdb"
 STRING = b"\x00\x04\x00\x09"  # R's mark of a string in ASCII; its length stands behind it

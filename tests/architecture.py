@@ -9,7 +9,7 @@ import itertools
 import re
 import sys
 
-from attention.provided.files import write_aside
+from autograder.files import write_aside
 from tests.test_rooms import IMPORTED, MODULES, ROOT
 
 PAGE = ROOT / "docs" / "architecture.md"

@@ -88,7 +88,11 @@ MAY_IMPORT = {
     **dict.fromkeys(PROVIDED, ("inside.device",)),  # the device to rehearse on
 }
 STACKS = (GRADING, CHECKING, BUILDING, INSIDE, PROVIDED, TRAIN)  # from above to below
-COMMON = ("cell_metadata", "imports", "lessons", "settings", "temporary")  # of autograder/, for all
+# Of autograder/, for all.
+COMMON = (
+    *("cell_metadata", "files", "imports", "lessons", "settings", "temporary"),
+    "terminal_output",
+)
 
 
 def modules():

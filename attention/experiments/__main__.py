@@ -20,7 +20,7 @@ import torch
 
 from attention.experiments.recorded import Experiment, path_of
 from attention.experiments.runner import as_stored, lessons, run_point
-from attention.provided.files import write_aside
+from autograder.files import write_aside
 
 Recorded = dict[str, list[dict[str, Any]]]  # of each experiment its points, with results
 

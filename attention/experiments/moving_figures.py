@@ -18,9 +18,9 @@ from attention.masked_attention import bigbird_mask
 from attention.provided.data import digits
 from attention.provided.data.tokens import BOS, PAD
 from attention.provided.figures.moving import RECORDED
-from attention.provided.files import write_aside
 from attention.provided.training_steps import evaluation, one_thread
 from attention.train import shipped
+from autograder.files import write_aside
 
 ALIGNED = (31, 74, 931, 4547)  # all but the first as lesson 03 draws them
 SOURCE, BEFORE = 816, "achthundert"  # what lesson 13 asks its early translator

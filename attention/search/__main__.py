@@ -16,7 +16,6 @@ from typing import Any
 
 from attention import published_model
 from attention.provided.models.bert import minilm
-from attention.provided.terminal_output import replace_what_cannot_be_shown
 from attention.search import index as indexes
 from attention.search import mine, reading
 from attention.search import model as models
@@ -25,6 +24,7 @@ from attention.search.model import Model
 from attention.train.command import status_of
 from attention.train.pieces import collected
 from attention.train.runs.settings import Parser
+from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.search"
 NOTHING_FOUND = 3

@@ -15,7 +15,6 @@ import torch
 from torch import distributed
 
 from attention.provided.models.model_file import ModelFileError
-from attention.provided.terminal_output import replace_what_cannot_be_shown
 from attention.train import dry_run
 from attention.train.core.devices import choose_device, join
 from attention.train.core.step import rank, world_size
@@ -31,6 +30,7 @@ from attention.train.runs import settings
 from attention.train.runs.run_folder import RunFolder, RunFolderError
 from attention.train.runs.settings import Parser, Settings
 from attention.train.translate_run import save_drawing, translate_with
+from autograder.terminal_output import replace_what_cannot_be_shown
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
 

@@ -22,13 +22,13 @@ import torch
 from torch import distributed
 
 from attention.provided.measuring.saved_for_backward import kept_bytes
-from attention.provided.terminal_output import readable
 from attention.train.core.devices import describe
 from attention.train.core.step import Batch
 from attention.train.core.trainer import Trainer
 from attention.train.corpora.texts import Corpus
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import MODERN, Settings
+from autograder.terminal_output import readable
 
 SECONDS = 20.0  # for which steps are measured
 STEPS = (5, 50)  # how many at least and, however quick they are, at most

@@ -15,7 +15,6 @@ from pathlib import Path
 import sacrebleu
 
 from attention.provided.data.tokens import pad
-from attention.provided.terminal_output import replace_what_cannot_be_shown
 from attention.train import evaluation
 from attention.train.command import complain, status_of
 from attention.train.core.devices import choose_device
@@ -34,6 +33,7 @@ from attention.train.translate_run import (
 from attention.translate.lines import Line, LinesError, chunks
 from attention.translate.n_best import n_best
 from attention.translate.score import score
+from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.translate"
 ENDS = str.maketrans("\n\r\t", "   ")  # what a model might write that is no part of a line

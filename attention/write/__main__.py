@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from attention.provided.terminal_output import replace_what_cannot_be_shown
 from attention.train.command import status_of
 from attention.train.core.devices import choose_device
 from attention.train.core.sampling import Sampling
@@ -19,6 +18,7 @@ from attention.train.corpora import texts
 from attention.train.runs.settings import Parser
 from attention.train.write_run import Run, encode, open_run, write
 from attention.write.output import Streams, as_json, printable, title
+from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.write"
 MOST = 1000  # texts at once: each keeps keys and values of its own

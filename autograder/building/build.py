@@ -14,13 +14,13 @@ import nbformat
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbformat import NotebookNode
 
-from attention.provided.files import write_aside
 from autograder import ROOT, CourseError
 from autograder.building import alt_text
 from autograder.building.generate_assignment import release
 from autograder.building.lesson import Lesson, find, read
 from autograder.building.notebook import make
 from autograder.building.source import Cell
+from autograder.files import write_aside
 from autograder.lessons import notebook
 
 CELL_TIMEOUT = 3600  # seconds: no lesson needs one, but a build without anyone there must end

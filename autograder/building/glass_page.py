@@ -15,9 +15,9 @@ import jinja2
 import numpy as np
 from torch import Tensor
 
-from attention.provided.files import write_aside
 from autograder import ROOT, CourseError
 from autograder.building.lesson import find
+from autograder.files import write_aside
 
 BOOK = ROOT / "book"
 HTML = BOOK / "_build" / "html"  # where the book has such pages, too

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, SubmittedAssignment
 
-from attention.provided.files import write_aside
 from autograder import CourseError, cell_metadata, lessons
 from autograder.collecting import filename_clues
 from autograder.collecting.filename_clues import Clues
 from autograder.collecting.lms_csv import Table
 from autograder.collecting.roster import COLUMNS, Roster, Student, find_columns, plain, student_rows
+from autograder.files import write_aside
 from autograder.grading.classroom.deadline_extensions import handed_in
 from autograder.grading.classroom.formula_escaping import harmless
 

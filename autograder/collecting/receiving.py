@@ -12,13 +12,13 @@ from pathlib import Path
 
 from nbgrader.api import Assignment, Gradebook
 
-from attention.provided.files import write_aside
 from autograder import lessons
 from autograder.collecting import filename_clues
 from autograder.collecting.dates import shown_as
 from autograder.collecting.hand_in import HandIn, Judge
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import NotOpened, Refused, is_junk, search, why
+from autograder.files import write_aside
 from autograder.grading.classroom.deadline_extensions import spans
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from attention.provided.terminal_output import replace_what_cannot_be_shown
 from autograder import ROOT, CourseError
 from autograder.building.own import links
 from autograder.commands.support import STOPPED, io_errors
+from autograder.terminal_output import replace_what_cannot_be_shown
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = {  # what each says of itself in the list of all

@@ -9,9 +9,9 @@ from typing import Any
 
 from attention.provided.downloads.failures import DownloadError
 from attention.provided.models.bert import minilm
-from attention.provided.terminal_output import readable
 from attention.train.corpora import multi30k
 from autograder import CourseError
+from autograder.terminal_output import readable
 
 DESCRIPTION = (
     "Fetch real sentences or a published model that are not part of the course, or list what there "

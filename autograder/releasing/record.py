@@ -11,7 +11,6 @@ import torch
 from rich.progress import track
 
 from attention.provided.data.numbers import CACHE
-from attention.provided.files import write_aside
 from autograder import ROOT, CourseError, imports
 from autograder.checking.asking import recordings as recorded
 from autograder.checking.asking.fingerprints import fingerprint
@@ -20,6 +19,7 @@ from autograder.checking.asking.recordings import Noting, Recording, Replaying
 from autograder.checking.asking.right_answer import asked_of
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.registry import reference
+from autograder.files import write_aside
 from autograder.inside.answer import LocalAnswer
 
 ASKING = ("fingerprints", "questions", "recordings", "right_answer")  # what this module uses

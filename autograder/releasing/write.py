@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attention.provided.files import write_aside
 from autograder import ROOT
 from autograder.building.lesson import find
+from autograder.files import write_aside
 from autograder.lessons import RELEASED
 from autograder.releasing import solution_leaks as secrets
 from autograder.releasing.release_files import ReleaseError, contents

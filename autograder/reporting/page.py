@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attention.provided.files import write_aside
+from autograder.files import write_aside
 from autograder.grading.classroom import item_analysis
 from autograder.grading.classroom.item_analysis import Row, total
 from autograder.grading.classroom.results_table import (

@@ -10,6 +10,7 @@ import attention
 from autograder import ROOT, CourseError, imports, lessons
 
 LIBRARY = Path(attention.__file__).parent
+SHARED = ("files.py", "terminal_output.py")  # of ``autograder``: the library uses them too
 STUB = '''"""The checks, which run outside this process: here each of them does nothing."""
 
 
@@ -24,7 +25,8 @@ def prepare(folder: Path | str, lesson: str) -> None:
     """Fill ``folder`` with what the cells of ``lesson`` may import and read.
 
     That is the package ``attention`` without the modules that `hidden` names, the data, and a
-    package ``autograder`` whose checks do nothing. ``lesson`` is '01_kernel_regression'.
+    package ``autograder`` with what the library uses of it, whose checks do nothing. ``lesson`` is
+    '01_kernel_regression'.
     """
     folder = Path(folder)
     _copy(LIBRARY, folder / "attention", hidden(LIBRARY, lesson))
@@ -35,6 +37,8 @@ def prepare(folder: Path | str, lesson: str) -> None:
     (grader / "__init__.py").write_text('"""The part of the grader that runs in the sandbox."""\n')
     (grader / "check.py").write_text(STUB)
     _copy(ROOT / "autograder" / "inside", grader / "inside")
+    for name in SHARED:
+        shutil.copy(ROOT / "autograder" / name, grader)
 
 
 def imported_first(lesson: str) -> list[str]:

@@ -16,7 +16,6 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from attention.provided.files import write_aside
 from attention.train.pieces import collected
 from attention.train.pieces.collected import RECORD, MineError, Piece
 from autograder import CourseError, cell_metadata, lessons
@@ -24,6 +23,7 @@ from autograder.building.gates.affected import flow
 from autograder.check import check_quietly
 from autograder.checking.counterexamples import BREAK
 from autograder.checking.toolbox import registry
+from autograder.files import write_aside
 from autograder.self_study import status
 from autograder.self_study.check import Line, check_notebook, read_notebook
 from autograder.temporary import Temporary

@@ -9,8 +9,8 @@ from typing import Any
 
 import nbformat
 
-from attention.provided.files import write_aside
 from autograder import lessons
+from autograder.files import write_aside
 from autograder.term import fit
 from autograder.term.adapt import adapt
 from autograder.term.course_file import Choices, LessonChoice, there

@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from attention.provided.files import write_aside
 from autograder import CourseError
+from autograder.files import write_aside
 from autograder.grading.notebook import nbgrader_files
 from autograder.grading.notebook.submission import MAX_BYTES, is_linked, place, read_bytes
 from autograder.term.course_file import Choices

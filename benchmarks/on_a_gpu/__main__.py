@@ -18,7 +18,8 @@ from pathlib import Path
 
 import torch
 
-from attention.provided.files import ROOT, write_aside
+from attention.provided.files import ROOT
+from autograder.files import write_aside
 from benchmarks.on_a_gpu import machine, rows
 from benchmarks.on_a_gpu.running import GRACE, Results, StepFailed, run, shown
 from benchmarks.on_a_gpu.steps import STEPS, Plan

@@ -4,7 +4,7 @@ import re
 import shlex
 import textwrap
 
-from attention.provided.terminal_output import readable
+from autograder.terminal_output import readable
 from benchmarks.on_a_gpu import machine, readings
 from benchmarks.on_a_gpu.running import as_typed
 from benchmarks.on_a_gpu.steps import STEPS

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
-from attention.provided.files import ROOT, write_aside
+from attention.provided.files import ROOT
+from autograder.files import write_aside
 
 GRACE = 5.0  # seconds between asking a process to end and ending it
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from attention.provided.terminal_output import readable
+from autograder.terminal_output import readable
 
 RETRIES = 3  # after 1, 2 and 3 seconds
 TIMEOUT = 20  # seconds without a byte

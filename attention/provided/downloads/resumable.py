@@ -23,7 +23,7 @@ from attention.provided.downloads.failures import (
     of_a_wrong_file,
 )
 from attention.provided.progress import DownloadBar
-from attention.provided.terminal_output import readable
+from autograder.terminal_output import readable
 
 PIECE = 1 << 16  # bytes that are written at once
 LABEL = 18  # characters of a file's name before its bar, which then fits into 80

@@ -22,7 +22,7 @@ import requests
 
 from attention.provided.downloads import failures, resumable
 from attention.provided.downloads.failures import DownloadError, NotThere, named, of_a_wrong_file
-from attention.provided.terminal_output import readable
+from autograder.terminal_output import readable
 
 PYPI = "https://pypi.org/simple"
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as packed
 from torch import Tensor, nn
 
-from attention.provided.files import write_aside
+from autograder.files import write_aside
 
 Weights = dict[str, Tensor]
 

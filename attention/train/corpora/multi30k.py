@@ -14,7 +14,7 @@ from pathlib import Path
 from attention.provided.downloads.failures import NoConnection, NotThere
 from attention.provided.downloads.text import download
 from attention.provided.files import ROOT
-from attention.provided.terminal_output import readable
+from autograder.terminal_output import readable
 
 FOLDER = ROOT / ".cache" / "multi30k"
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attention.provided.data.tokens import EOS, SPECIAL
-from attention.provided.terminal_output import readable
 from attention.tokens_and_positions import bpe_encode, split_words
 from attention.train.corpora.token_ids import Pieces, learned_merges
 from attention.train.runs.settings import Settings
+from autograder.terminal_output import readable
 
 LARGEST = 64  # MB of all texts together: more would take too long to encode
 LONGEST = 2000  # letters of a word: encoding takes the square of it

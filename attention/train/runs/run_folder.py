@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attention.provided.files import write_aside
 from attention.provided.models import model_file
 from attention.provided.models.model_file import Weights
+from autograder.files import write_aside
 
 COLUMNS = ("step", "epoch", "learning_rate", "loss", "val_loss", "tokens", "seconds")
 VOCABULARIES = "vocabularies.json"

@@ -8,9 +8,9 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from attention.provided.files import write_aside
 from autograder import ROOT, imports, lessons
 from autograder.building.lesson import find
+from autograder.files import write_aside
 
 RECORD = Path("autograder") / "verified.json"
 # Where an instructor's own files have a part in it: git does not see this one, so no update does.

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from attention.provided.models.bert import minilm
-from attention.provided.terminal_output import readable
 from attention.train.corpora import multi30k
 from autograder.commands import cli
+from autograder.terminal_output import readable
 from tests import small_corpus, small_model
 from tests.server import serving
 from tests.waiting import LONG, until

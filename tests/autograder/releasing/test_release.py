@@ -265,7 +265,7 @@ def test_a_zip_that_finds_no_room_leaves_the_one_before(monkeypatch, tmp_path):
     before = (tmp_path / "a.zip").read_bytes()
     monkeypatch.setattr(write, "contents", lambda _: {"README.md": b"2"})
     with monkeypatch.context() as patch:
-        patch.setattr("attention.provided.files.open", FullDisk(0).write, raising=False)
+        patch.setattr("autograder.files.open", FullDisk(0).write, raising=False)
         with pytest.raises(OSError):
             release(["00"], tmp_path / "a.zip")
     assert (tmp_path / "a.zip").read_bytes() == before

@@ -19,7 +19,7 @@ from attention.provided.downloads.failures import (
     NotWritten,
 )
 from attention.provided.files import ROOT
-from attention.provided.terminal_output import readable
+from autograder.terminal_output import readable
 
 if TYPE_CHECKING:  # PyTorch takes seconds, and the command that fetches does without
     from torch import Tensor

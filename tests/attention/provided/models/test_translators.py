@@ -22,7 +22,7 @@ SHARED = [
     *("provided.data.numbers", "provided.data.tokens", "provided.demand", "provided.files"),
     *("provided.figures.convex_hull", "provided.figures.palette", "provided.figures.plots"),
     *("provided.measuring.memory", "provided.measuring.summary", "provided.measuring.timing"),
-    *("provided.models.model_file", "provided.models.translators", "provided.terminal_output"),
+    *("provided.models.model_file", "provided.models.translators"),
     *("provided.downloads.failures", "provided.downloads.text", "provided.progress"),
     *("provided.training_steps", "experiments.recorded", "train.runs.curves"),
     *("train.corpora.multi30k", "train.runs.run_folder", "train.shipped"),

@@ -10,9 +10,9 @@ import pytest
 
 from attention.provided.downloads.failures import DownloadError, NoConnection, NotThere
 from attention.provided.models.bert import minilm
-from attention.provided.terminal_output import readable
 from attention.train.corpora import multi30k
 from attention.train.corpora.multi30k import CorpusError, fetch, load
+from autograder.terminal_output import readable
 from tests import small_corpus
 from tests.server import serving
 

@@ -18,7 +18,7 @@ from attention.provided.downloads.failures import (
 )
 from attention.provided.models.bert import minilm
 from attention.provided.models.model_file import ModelFileError
-from attention.provided.terminal_output import readable
+from autograder.terminal_output import readable
 from tests import small_model
 from tests.attention.provided.downloads.test_resumable import full
 from tests.server import serving
