@@ -34,9 +34,9 @@ WAYS = {
         class/submitted/ > grading.notebook.submission > grading.running.batch
         grading.running.batch > grading.execution.assemble
         grading.running.batch > grading.execution.task > grading.running.pool
-        grading.running.pool > grading.execution.worker > grading.execution.execute
-        grading.execution.execute > sandbox.sandbox > sandbox.process > inside.messages.channel
-        inside.messages.channel > inside.server
+        grading.running.pool > grading.execution.execute
+        grading.execution.execute > sandbox.sandbox > sandbox.process > inside.messages.codec
+        inside.messages.codec > inside.server
         grading.execution.execute > checking.run_check
         grading.running.batch > grading.notebook.records > class/autograded/
         grading.running.batch > grading.classroom.gradebook > gradebook.db

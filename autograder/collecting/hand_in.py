@@ -12,8 +12,7 @@ from autograder.collecting.filename_clues import Clues
 from autograder.collecting.roster import Roster
 from autograder.collecting.search import File, Refused
 from autograder.grading.notebook.filenames import is_notebook
-from autograder.grading.notebook.lesson_by_content import is_of
-from autograder.grading.notebook.submission import Submission, parse
+from autograder.grading.notebook.submission import Submission, is_of, parse
 from autograder.term.course_file import Choices
 
 SECOND = timedelta(seconds=1)

@@ -22,9 +22,15 @@ from autograder.files import write_aside
 from autograder.grading.classroom.deadline_extensions import spans
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
-from autograder.grading.notebook import nbgrader_files, records
-from autograder.grading.notebook.lesson_by_content import is_of
-from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, place, read_bytes
+from autograder.grading.notebook import records
+from autograder.grading.notebook.submission import (
+    MAX_BYTES,
+    is_linked,
+    is_of,
+    parse,
+    place,
+    read_bytes,
+)
 from autograder.temporary import Temporary
 
 
@@ -151,12 +157,12 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     if is_linked(folder):
         raise Refused(f"{course.shown(folder)} is a link, which is not followed")
     there = read_bytes(place(path), MAX_BYTES)
-    before = nbgrader_files.moment(folder)
+    before = records.moment(folder)
     if there is not None and hashlib.sha256(there).digest() == one.digest:
         wrong = before != when if one.clues.late else due and before and before > due
         corrected = due and one.clues.late is not None and wrong
         if not how.dry and (before is None or how.at or corrected):
-            nbgrader_files.write_time(folder, when)
+            records.write_time(folder, when)
         if not how.dry:
             _note(folder, one)
         return "same"
@@ -186,11 +192,11 @@ def _write(course: Course, one: HandIn, path: Path, when: datetime) -> None:
         made = aside / "made"
         made.mkdir()
         write_aside(made / path.name, data)
-        nbgrader_files.write_time(made, when)
+        records.write_time(made, when)
         _note(made, one)
         if folder.is_dir() and any(folder.iterdir()):
             written = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
-            time = nbgrader_files.moment(folder) or written
+            time = records.moment(folder) or written
             os.rename(folder, _free(top / "replaced" / one.student / one.lesson, time))
         folder.parent.mkdir(parents=True, exist_ok=True)
         os.rename(made, folder)  # an empty folder there gives way

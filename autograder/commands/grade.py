@@ -10,7 +10,7 @@ from autograder import CourseError
 from autograder.commands import add_shared
 from autograder.commands.support.lock import alone
 from autograder.inside.limits import NONE, OWN
-from autograder.sandbox.policy import UnprotectedWarning, walls
+from autograder.sandbox.bubblewrap import UnprotectedWarning, walls
 
 DESCRIPTION = (
     "Grade the submissions in class/submitted/<student>/<lesson>/: students' code runs in a "

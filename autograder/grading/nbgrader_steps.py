@@ -23,10 +23,10 @@ from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.execution.task import Graded, Task, WorkFailed
-from autograder.grading.notebook import nbgrader_files, records
+from autograder.grading.notebook import records
 from autograder.grading.notebook.submission import MAX_BYTES, read_bytes
 from autograder.grading.running.pool import Pool
-from autograder.sandbox.policy import walls
+from autograder.sandbox.bubblewrap import walls
 from autograder.settings import care_share
 
 _find_notebooks, _convert_notebooks = Autograde.init_notebooks, Autograde.convert_notebooks
@@ -44,7 +44,7 @@ def find_notebooks(step: Autograde) -> None:
         _find_notebooks(step)
         return
     folders, lesson = step.coursedir, step.coursedir.assignment_id
-    folders.get_existing_timestamp = lambda path: nbgrader_files.moment(Path(path))
+    folders.get_existing_timestamp = lambda path: records.moment(Path(path))
     chosen = [
         one
         for one in course.submissions([lesson])

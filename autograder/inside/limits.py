@@ -43,13 +43,28 @@ class Limits:
     replies_bytes: int = 128 * MIB  # all that one check is told; right answers need 8 MiB
     own_bytes: int = 1024 * MIB  # of the grader's memory, for one check's own work
 
-    def memory_exceeded(self) -> str:
-        """What is said of a student's processes that held more than they may."""
-        return f"it used more than {self.memory_bytes >> 20} MiB of memory"
+    def exceeded(self, name: str) -> str:
+        """What a student is told whose code met the limit of this name; see SENTENCES.
+
+        >>> DEFAULT.exceeded("processes")
+        'it started more than 32 processes'
+        """
+        most = getattr(self, name)
+        return SENTENCES[name].format(most >> 20 if name.endswith("_bytes") else f"{most:g}")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, to be handed to the process that applies them."""
         return asdict(self)
 
 
+# Of those limits that end a process or a check; bytes in MiB. The others are an exception inside,
+# as of a file that is too large, or cut an output. Of time, ``sandbox/clock.py`` says how it went.
+SENTENCES = {
+    "memory_bytes": "it used more than {} MiB of memory",
+    "processes": "it started more than {} processes",
+    "frame_bytes": "it sent a result of more than {} MiB",
+    "replies_bytes": "its results took more than {} MiB in one check",
+    "own_seconds": "more than {} s of work with them",
+    "own_bytes": "more than {} MiB",
+}
 DEFAULT = Limits()

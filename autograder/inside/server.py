@@ -11,7 +11,7 @@ import traceback
 from typing import Any
 
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply, message
-from autograder.inside.messages.channel import Channel, ChannelClosed
+from autograder.inside.messages.codec import Channel, ChannelClosed
 
 
 class Server:

@@ -18,7 +18,7 @@ from typing import Any
 
 from autograder.inside import cpu_time, isolation, server
 from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits, out_of_memory
-from autograder.inside.messages.channel import Channel
+from autograder.inside.messages.codec import Channel
 
 WATCH_SECONDS = 0.1
 DYING_SECONDS = 10.0  # between a process's last word and its end
@@ -117,9 +117,9 @@ class Zygote:
     def _watch(self) -> None:
         memory, processes = isolation.usage(os.getpid(), self._most_memory)
         if memory > self._most_memory:
-            self._verdict = self._limits.memory_exceeded()
+            self._verdict = self._limits.exceeded("memory_bytes")
         elif processes > self._limits.processes:
-            self._verdict = f"it started more than {self._limits.processes} processes"
+            self._verdict = self._limits.exceeded("processes")
         if self._verdict and self._child is not None:
             isolation.kill(self._child)
 

@@ -1,4 +1,4 @@
-"""How bubblewrap is called: what of the machine is visible inside, and what is not."""
+"""Whether there is a sandbox, and how bubblewrap is called: what is visible inside."""
 
 import functools
 import os
@@ -7,10 +7,13 @@ import shutil
 import site
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from autograder import ROOT
+from autograder import ROOT, CourseError
+from autograder.inside.limits import NONE, OWN
+from autograder.settings import COURSE
 
 NOTHING = ["--ro-bind", "/dev/null"]  # in the place of a file
 COURSE, SCRATCH = "/course", "/scratch"
@@ -20,6 +23,7 @@ PYTHON = ("bin", "lib", "lib32", "lib64", "libexec", "include", "share", "ssl", 
 ETC = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts")
 FORBIDDEN = re.compile("(bwrap|mount):.*(namespace|permi)", re.IGNORECASE)
 ALLOW = "allow user namespaces (docs/what-goes-wrong.md says how)"
+POLICIES = ("required", "auto", "off")
 
 
 def available() -> str | None:
@@ -171,7 +175,7 @@ def _folders_above(paths: set[str]) -> list[str]:
 def _hidden(secrets: Iterable[str] = ()) -> set[str]:
     """Where the course and the ``secrets`` are in sight, and so must be covered."""
     places = [Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())]
-    course = {str(place / name) for place in places for name in ("attention", "autograder")}
+    course = {str(place / name) for place in places for name in (COURSE.library, "autograder")}
     shown = visible()
     inside = {os.path.realpath(path) for path in (*course, str(ROOT), *secrets)} - shown
     return {
@@ -179,3 +183,41 @@ def _hidden(secrets: Iterable[str] = ()) -> set[str]:
         for place in inside
         if os.path.exists(place) and any(lies_in(place, one) for one in shown)
     }
+
+
+class SandboxRefused(CourseError):
+    """The sandbox that was asked for cannot be had here; str() says why."""
+
+
+class UnprotectedWarning(UserWarning):
+    """Students' code runs with the rights of the grader."""
+
+
+def walls(policy: str) -> str:
+    """What will stand around students' code: OWN or NONE.
+
+    ``policy``  'required': bubblewrap or SandboxRefused; 'auto': where bubblewrap is missing or may
+                not start, a plain process with resource limits, and a warning; 'off': always that
+    """
+    if policy not in POLICIES:
+        raise ValueError(f"sandbox={policy!r} is none of {', '.join(POLICIES)}")
+    if sys.platform == "win32":
+        raise SandboxRefused("grading runs on Linux or macOS; on Windows, use WSL")
+    if policy == "off":
+        return NONE
+    found = lacking()
+    if not found:
+        return OWN
+    why, remedy = found
+    if policy == "required":
+        raise SandboxRefused(
+            f"the sandbox is required, but {why}: {remedy}, or choose --sandbox auto to run "
+            "students' code without it"
+        )
+    warnings.warn(
+        f"{why}: students' code runs WITHOUT A SANDBOX, with your rights and only resource "
+        f"limits. For a sandbox, {remedy}.",
+        UnprotectedWarning,
+        stacklevel=3,
+    )
+    return NONE

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from autograder.inside.messages.channel import STEP
+from autograder.inside.messages.codec import STEP
 
 GAP = 1.0  # a longer step counts as this: the machine slept, or had no time for the grader either
 

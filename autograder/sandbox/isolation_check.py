@@ -13,10 +13,11 @@ from pathlib import Path
 
 from autograder import ROOT
 from autograder.sandbox import bubblewrap
-from autograder.sandbox.policy import SandboxRefused
+from autograder.sandbox.bubblewrap import SandboxRefused
+from autograder.settings import COURSE
 
 SECONDS = 600  # also on a machine that has no time: bubblewrap itself ends at once
-OURS = ("solutions", "source", "attention", "autograder/checks", "autograder/mistakes")
+OURS = ("solutions", "source", COURSE.library, "autograder/checks", "autograder/mistakes")
 MODULE, PROGRAM = (
     re.compile(r"No module named '([\w.]+)'"),
     re.compile(r"execvp (.*): No such file"),

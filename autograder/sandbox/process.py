@@ -9,8 +9,7 @@ import torch
 
 from autograder.inside.answer import AnswerRaised, Args, Cotangent, Kwargs, Reply
 from autograder.inside.limits import Limits
-from autograder.inside.messages.channel import Channel, ChannelClosed
-from autograder.inside.messages.codec import ProtocolError
+from autograder.inside.messages.codec import Channel, ChannelClosed, ProtocolError, TooLarge
 from autograder.inside.messages.values import Foreign
 from autograder.sandbox.clock import Clock, OutOfTime
 
@@ -95,13 +94,14 @@ class StudentProcess:
             self._fail(str(error), doubtful=error.starved)
         except ChannelClosed:
             self._fail("it ended itself", dying=True)
+        except TooLarge:
+            self._fail(self._limits.exceeded("frame_bytes"))
         except ProtocolError as error:
             self._fail(f"it sent {error}")
         except MemoryError:  # in the middle of a message: what follows it cannot be read
             self._fail("its results take more memory than there is")
         if self._channel.received - self._received > self._limits.replies_bytes:
-            most = self._limits.replies_bytes >> 20
-            self._fail(f"its results took more than {most} MiB in one check")
+            self._fail(self._limits.exceeded("replies_bytes"))
         if type(reply.get("id")) is not int or reply["id"] != number:
             self._fail("it sent a message that nobody asked for")
         if "raised" in reply:

@@ -21,8 +21,8 @@ from autograder.inside.limits import (
     Limits,
 )
 from autograder.sandbox import bubblewrap, cgroup, isolation_check, visible_files
+from autograder.sandbox.bubblewrap import SandboxRefused, walls
 from autograder.sandbox.clock import Allowance, Clock, readable
-from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.process import Ending, StudentProcess
 from autograder.temporary import Temporary
 
@@ -138,7 +138,7 @@ class Sandbox:
         if ended["verdict"] or in_peace:
             return Ending(ended["verdict"])
         if self._group and self._group.ran_out_of_memory():
-            return Ending(self.limits.memory_exceeded())
+            return Ending(self.limits.exceeded("memory_bytes"))
         killed = ended["status"] == -signal.SIGKILL and self._walls == OWN  # not by itself, there
         return Ending(_describe(ended["status"]), doubtful=killed)
 

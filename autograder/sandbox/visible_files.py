@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Container
 from pathlib import Path
 
-import attention
 from autograder import ROOT, CourseError, imports, lessons
+from autograder.settings import COURSE
 
-LIBRARY = Path(attention.__file__).parent
-SHARED = ("files.py", "terminal_output.py")  # of ``autograder``: the library uses them too
+LIBRARY = ROOT / COURSE.library
+# Of ``autograder``: the library uses them, too.
+SHARED = ("files.py", "pieces.py", "terminal_output.py")
 STUB = '''"""The checks, which run outside this process: here each of them does nothing."""
 
 
@@ -24,12 +25,12 @@ def __getattr__(name):
 def prepare(folder: Path | str, lesson: str) -> None:
     """Fill ``folder`` with what the cells of ``lesson`` may import and read.
 
-    That is the package ``attention`` without the modules that `hidden` names, the data, and a
+    That is the library without the modules that `hidden` names, the data, and a
     package ``autograder`` with what the library uses of it, whose checks do nothing. ``lesson`` is
     '01_kernel_regression'.
     """
     folder = Path(folder)
-    _copy(LIBRARY, folder / "attention", hidden(LIBRARY, lesson))
+    _copy(LIBRARY, folder / LIBRARY.name, hidden(LIBRARY, lesson))
     if (LIBRARY.parent / "data").is_dir():
         shutil.copytree(LIBRARY.parent / "data", folder / "data")
     grader = folder / "autograder"

@@ -16,7 +16,7 @@ from autograder.check import check_quietly, refuse_imported
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import not_defined
 from autograder.grading.classroom import item_analysis
-from autograder.grading.notebook.lesson_by_content import below
+from autograder.grading.notebook.submission import below
 from autograder.inside.server import describe, one_line
 from autograder.inside.server import shell as quiet_shell
 from autograder.settings import earned

@@ -14,7 +14,7 @@ from typing import Any
 
 from autograder import CourseError
 from autograder.files import write_aside
-from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook import records
 from autograder.grading.notebook.submission import MAX_BYTES, is_linked, place, read_bytes
 from autograder.term.course_file import Choices
 
@@ -94,15 +94,15 @@ def _work(folder: Path, slug: str) -> bytes | None:
 
 def _time(folder: Path) -> tuple[str, str]:
     """When a folder's work was handed in, and, of the same time, its student, to choose one."""
-    moment = nbgrader_files.moment(folder)
+    moment = records.moment(folder)
     return (moment.isoformat() if moment else "", folder.parent.name)
 
 
 def _copy(source: Path, target: Path, slug: str, content: bytes) -> None:
     target.mkdir(parents=True, exist_ok=True)
     write_aside(target / f"{slug}.ipynb", content)
-    if said := nbgrader_files.timestamp(source):
-        write_aside(target / nbgrader_files.TIMESTAMP, said.encode())
+    if said := records.timestamp(source):
+        write_aside(target / records.TIMESTAMP, said.encode())
 
 
 def _take_back(submitted: Path, before: Shared, found: Shared) -> None:
@@ -113,7 +113,7 @@ def _take_back(submitted: Path, before: Shared, found: Shared) -> None:
             content = _work(folder, slug)
             if content is None or _digest(content) != students[who]["digest"]:
                 continue
-            for name in (f"{slug}.ipynb", nbgrader_files.TIMESTAMP):
+            for name in (f"{slug}.ipynb", records.TIMESTAMP):
                 (folder / name).unlink(missing_ok=True)
             for empty in (folder, folder.parent):
                 if not any(empty.iterdir()):

@@ -16,7 +16,7 @@ from autograder.checking.toolbox import registry
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course, Handed
-from autograder.grading.execution import worker
+from autograder.grading.execution import execute
 from autograder.grading.notebook import records
 from autograder.grading.running import pool
 from autograder.sandbox import bubblewrap
@@ -25,6 +25,12 @@ from tests.needs import besides
 SLUG = "00_getting_started"
 PROGRAM = [str(Path(sys.executable).parent / "autograder"), "grade"]
 WRONG = {"softmax": "def softmax(scores, dim):\n    return scores"}
+CONFIG = """
+from pathlib import Path
+from autograder.course import configure
+
+c = configure(get_config(), Path(__file__).resolve().parent)
+"""
 LINE = re.compile(r"^ *\d+/\d+  \S+  (\S+) ", re.MULTILINE)
 
 
@@ -39,6 +45,11 @@ def make_course(folder):
     (folder / "class").mkdir()
     Gradebook(Course(folder).db_url, "attention").close()
     return folder
+
+
+def configure(course, *lines):
+    """Give the course an nbgrader_config.py with these lines below what stands in ours."""
+    (course / "nbgrader_config.py").write_text("\n".join((CONFIG, *lines, "")))
 
 
 def hand_in(course, *students, answers=None):
@@ -61,7 +72,7 @@ def run(task):
     """
     hidden = bubblewrap._hidden(task.secrets)
     seen = tuple(path for path in task.secrets if str(Path(path).resolve()) in hidden)
-    return worker.run(dataclasses.replace(task, secrets=seen))
+    return execute.run(dataclasses.replace(task, secrets=seen))
 
 
 class Here:
@@ -85,7 +96,7 @@ class Here:
             yield key, run(task)
 
 
-atexit.register(worker.close)
+atexit.register(execute.close)
 
 
 def grade(course, *options, check=True):

@@ -13,10 +13,9 @@ from autograder.commands.support.preview import preview
 from autograder.commands.support.progress import work
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
-from autograder.grading.classroom.misplaced import misplaced
-from autograder.grading.classroom.unexpected_names import absent, strangers
-from autograder.grading.notebook.lesson_by_content import FOREIGN
+from autograder.grading.classroom.misplaced import absent, misplaced, strangers
 from autograder.grading.notebook.result import Exercise, Result
+from autograder.grading.notebook.submission import FOREIGN
 from autograder.grading.running.batch import Batch
 from autograder.term import groups
 

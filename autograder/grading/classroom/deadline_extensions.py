@@ -20,7 +20,7 @@ from nbgrader.api import (
 from sqlalchemy import ColumnElement, and_, or_, select
 
 from autograder import CourseError
-from autograder.grading.classroom.unexpected_names import nearest
+from autograder.grading.classroom.misplaced import nearest
 from autograder.term.course_file import Choices
 
 

@@ -14,7 +14,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from autograder import ROOT, CourseError, lessons
 from autograder.course import configure
-from autograder.grading.notebook import nbgrader_files, records
+from autograder.grading.notebook import records
 from autograder.grading.notebook.filenames import not_an_id
 from autograder.grading.notebook.result import Result
 from autograder.grading.notebook.submission import Submission, read
@@ -122,12 +122,12 @@ class Course:
 
     def timestamp(self, handed: Handed) -> str:
         """When it was submitted, as text, or '' if the file is missing or says no time."""
-        return nbgrader_files.timestamp(self._folder("submitted", handed))
+        return records.timestamp(self._folder("submitted", handed))
 
     def write_companions(self, handed: Handed) -> None:
         """Write what nbgrader's feedback needs beside the graded notebook."""
         folders = [self._folder(step, handed) for step in ("submitted", "autograded", "feedback")]
-        nbgrader_files.write(*folders)
+        records.write_companions(*folders)
 
     def submissions(
         self, names: Collection[str] = (), students: Collection[str] = ()

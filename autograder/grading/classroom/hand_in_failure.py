@@ -11,7 +11,7 @@ from autograder import CourseError
 from autograder.grading.classroom.database import GradebookError
 from autograder.grading.execution.check_limits import OutOfOwnTime
 from autograder.grading.notebook.result import clean
-from autograder.sandbox.policy import SandboxRefused
+from autograder.sandbox.bubblewrap import SandboxRefused
 from autograder.sandbox.process import StudentLost
 from autograder.temporary import FULL
 

@@ -1,14 +1,17 @@
-"""Work that lies where the grading does not look for it."""
+"""Work that lies where nobody looks for it, and names that the roster does not know."""
 
+import difflib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from autograder import lessons
 from autograder.grading.classroom.folders import Course, Handed
-from autograder.grading.notebook.filenames import is_notebook, not_an_id
+from autograder.grading.notebook.filenames import is_notebook, not_an_id, plain
 from autograder.grading.notebook.result import clean
 from autograder.grading.notebook.submission import place
+
+ALIKE = 0.7  # of 1, by difflib
 
 
 def misplaced(
@@ -54,3 +57,30 @@ def _work(top: Path) -> Iterator[Path]:
             is_work = is_notebook(name) or path.suffix.lower() == ".zip"
             if is_work and not name.startswith(".") and not path.is_symlink():
                 yield path
+
+
+def absent(roster: Mapping[str, bool], handed: Collection[Handed], lesson: str) -> list[str]:
+    """Ids of the students of the roster without a folder for a lesson.
+
+    roster  ids, and whether more is known of the student; where that is so of some, who is known
+            by the id alone was graded and is not enrolled
+    """
+    there = {one.student for one in handed if one.lesson == lesson}
+    enrolled = {student for student, known in roster.items() if known}
+    return sorted((enrolled or roster.keys()) - there)
+
+
+def strangers(roster: Mapping[str, bool], handed: Collection[Handed]) -> Iterator[str]:
+    """A sentence for each folder that names nobody of the roster."""
+    enrolled = sorted(student for student, known in roster.items() if known)
+    for student in sorted({one.student for one in handed} - set(enrolled)) if enrolled else ():
+        close = nearest(student, enrolled)
+        meant = f"; probably {clean(close)!r} is meant" if close else ""
+        yield f"no student of the roster is called {clean(student)!r}{meant}: rename it, or enrol"
+
+
+def nearest(student: str, enrolled: Collection[str]) -> str:
+    """The id that is most like ``student``, or '' where none is alike."""
+    known = {plain(one) or one: one for one in enrolled}
+    found = difflib.get_close_matches((plain(student) or student)[:80], known, 1, ALIKE)
+    return known[found[0]] if found else ""

@@ -1,1 +1,1 @@
-"""A notebook is put together, run in the sandbox, checked outside. Read worker.py first."""
+"""A notebook is put together, run in the sandbox, checked outside. Read execute.py first."""

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from autograder import cell_metadata
-from autograder.grading.notebook.lesson_by_content import foreign
 from autograder.grading.notebook.student_text import prose_cell
-from autograder.grading.notebook.submission import Cell, Submission
+from autograder.grading.notebook.submission import Cell, Submission, foreign
 
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 

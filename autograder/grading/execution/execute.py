@@ -1,11 +1,18 @@
-"""Grade an assembled notebook: the student's cells run inside, the checks out here."""
+"""Grade an assembled notebook: the student's cells run inside, the checks out here.
+
+``execute`` does it in a sandbox; ``run`` is what a worker does with a Task, here or on a cluster.
+"""
 
 import contextlib
 import functools
+import json
+import os
 import random
 import time
 import warnings
 from typing import Any
+
+import torch
 
 from autograder import cell_metadata
 from autograder.checking.asking.right_answer import asked
@@ -13,11 +20,19 @@ from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import CheckFailed, imported, not_defined
 from autograder.grading.execution.assemble import error_output
-from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
-from autograder.grading.notebook.lesson_by_content import below
-from autograder.grading.notebook.result import Exercise, clean
-from autograder.inside.limits import out_of_memory
+from autograder.grading.execution.check_limits import (
+    MachineShort,
+    OutOfOwnTime,
+    OwnTime,
+    Waiting,
+    own_memory,
+)
+from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
+from autograder.grading.notebook.result import Exercise, Result, clean
+from autograder.grading.notebook.submission import below
+from autograder.inside.limits import Limits, out_of_memory
 from autograder.inside.server import one_line
+from autograder.sandbox.bubblewrap import SandboxRefused
 from autograder.sandbox.clock import Allowance, OutOfTime
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
@@ -25,6 +40,8 @@ from autograder.settings import CARE_SHARE, earned
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"
+# The sandbox of this worker; at most one, of the lesson graded last.
+_boxes: dict[tuple[str, str, Limits, tuple[str, ...], int], Sandbox] = {}
 
 
 def execute(
@@ -109,12 +126,12 @@ class _Session:
             self._lose(lost)
             return CheckFailed.of(name, "your code had to be stopped", str(lost))
         except OutOfOwnTime:
-            allowed = f"more than {self._limits.own_seconds:g} s of work with them"
+            allowed = self._limits.exceeded("own_seconds")
             return CheckFailed.of(name, "the check takes too long over your results", allowed)
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):
                 raise
-            allowed = f"more than {self._limits.own_bytes >> 20} MiB"
+            allowed = self._limits.exceeded("own_bytes")
             return CheckFailed.of(
                 name, "the check takes too much memory over your results", allowed
             )
@@ -212,3 +229,44 @@ def _notebook_outputs(outputs: dict[str, Any]) -> list[dict[str, Any]]:
         lines = ["  " + clean(line) for line in error["lines"]]
         made.append(error_output(clean(error["name"]), [*head, *lines]))
     return made
+
+
+def run(task: Task) -> Graded:
+    """Grade ``task.notebook``; keeps a sandbox running for the next one of the same lesson."""
+    torch.set_num_threads(1)
+    start = time.monotonic()
+    notebook = json.loads(task.notebook)
+    box = _box(task)
+    exercises, doubt = execute(notebook, box, task.care_share)
+    result = Result("", task.lesson, exercises, notebook["metadata"]["autograder"]["problem"])
+    result.seconds, result.sandbox = round(time.monotonic() - start, 3), box.kind
+    result.limits, result.cgroup = task.limits.as_dict(), box.kept_by_group
+    result.care_share = task.care_share
+    result.doubt = doubt
+    return Graded(json.dumps(notebook), result)
+
+
+def outcome(task: Task) -> Graded | WorkFailed:
+    """What ``run`` gives, or why it fails. Raises SandboxRefused, which is no fault of the task."""
+    try:
+        return run(task)
+    except SandboxRefused:
+        raise
+    except MachineShort as error:
+        return WorkerLost(str(error))
+    except Exception as error:
+        return WorkFailed.by(error)
+
+
+def close() -> None:
+    """End this worker's sandbox."""
+    while _boxes:
+        _boxes.popitem()[1].close()
+
+
+def _box(task: Task) -> Sandbox:
+    key = task.lesson, task.sandbox, task.limits, task.secrets, os.getpid()
+    if key not in _boxes:
+        close()
+        _boxes[key] = Sandbox(task.lesson, task.sandbox, task.limits, task.secrets)
+    return _boxes[key]

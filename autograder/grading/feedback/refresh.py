@@ -17,7 +17,7 @@ from autograder.grading.classroom.database import usable
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.classroom.hand_in_failure import DISKS, failure
-from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook import records
 
 LOG = logging.getLogger("autograder.feedback")
 LOG.addHandler(logging.NullHandler())  # nbgrader logs names; what fails is said in words
@@ -114,8 +114,8 @@ def _make(course: Course, exporter: Any, one: Handed) -> None:
     names = {"student": one.student, "assignment": one.lesson, "notebook": one.lesson}
     resources = {"unique_key": one.lesson, "nbgrader": {**names, "db_url": course.db_url}}
     html, _ = exporter.from_filename(str(notebook), resources)
-    beside = [(notebook.parent / name).read_bytes() for name in nbgrader_files.NAMES]
+    beside = [(notebook.parent / name).read_bytes() for name in records.NAMES]
     page.parent.mkdir(parents=True, exist_ok=True)
-    for name, content in zip(nbgrader_files.NAMES, beside, strict=True):
+    for name, content in zip(records.NAMES, beside, strict=True):
         write_aside(page.parent / name, content)
     write_aside(page, html.encode())

@@ -1,9 +1,9 @@
-"""Read what a student handed in, whatever it is."""
+"""Read what a student handed in, whatever it is, and see whether it is of a lesson."""
 
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from autograder.grading.notebook.result import clean
 MAX_BYTES = 50 * 2**20
 MAX_CELLS = 2000
 MAX_CHARS = 2_000_000  # in all cells together, outputs not counted
+FOREIGN = "this notebook has none of the lesson's cells or functions"
 
 
 class Unreadable(Exception):
@@ -175,3 +176,38 @@ def _cell(item: Any) -> Iterator[Cell]:
         source.encode("utf-8", "replace").decode(),  # half a surrogate pair cannot be written
         cell_metadata.grade_id(item),
     )
+
+
+def is_of(submission: Submission, master: Mapping[str, Any]) -> bool:
+    """Whether a submission has any cell or function of the lesson with the solved notebook."""
+    known = [cell for cell in master["cells"] if cell_metadata.is_known(cell)]
+    cells = {cell_metadata.grade_id(cell) for cell in known}
+    asked = {cell_metadata.exercise(cell) for cell in known if cell_metadata.is_solution(cell)}
+    return bool(asked & defined(submission)) or any(
+        cell.grade_id in cells for cell in submission.cells
+    )
+
+
+def defined(submission: Submission) -> set[str]:
+    """The names of all functions and classes that a submission's code defines."""
+    code = (cell.source for cell in submission.cells if cell.kind == "code")
+    return {name for source in code for name in cell_metadata.DEFINED.findall(source)}
+
+
+def below(name: str, cells: Iterable[Mapping[str, Any]]) -> str:
+    """What is said of an answer that stands in one of the ``cells`` below its check, or ''."""
+    found = (cell["source"] for cell in cells if cell["cell_type"] == "code")
+    if any(name in cell_metadata.DEFINED.findall(source) for source in found):
+        return "a definition below the check: cells are run from top to bottom, so move it up"
+    return ""
+
+
+def foreign(submission: Submission, master: Mapping[str, Any]) -> str:
+    """Why a submission is no notebook of the lesson, a sentence for its author, or ''."""
+    if submission.problem or is_of(submission, master):
+        return ""
+    if not any(cell.source.strip() for cell in submission.cells):
+        return "the notebook is empty"
+    own = master["metadata"].get("autograder", {}).get("lesson")
+    other = submission.lesson if submission.lesson != own else ""
+    return f"{FOREIGN}{f': it says that it is of {other}' if other else ''}"

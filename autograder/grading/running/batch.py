@@ -12,7 +12,7 @@ from autograder.grading.classroom.gradebook import Book
 from autograder.grading.classroom.hand_in_failure import failure, raise_if_everyones
 from autograder.grading.execution.assemble import assemble, error_output
 from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
-from autograder.grading.notebook import nbgrader_files, records
+from autograder.grading.notebook import records
 from autograder.grading.notebook.result import UNGRADED, Exercise, Result
 from autograder.grading.notebook.submission import Submission
 from autograder.grading.running.result_dependencies import PARTS, Dependencies
@@ -167,7 +167,7 @@ class Batch:
 
     def _settled(self, one: Handed, kept: Result) -> str:
         """Write what is missing beside a kept Result; why that cannot be, or ''."""
-        if not nbgrader_files.complete(self._course.autograded(one).parent):
+        if not records.has_companions(self._course.autograded(one).parent):
             self._home.write_companions(one)
         known = self._scores[one.lesson].get(one.student, {})
         if known != {part.name: part.score for part in kept.exercises}:

@@ -84,10 +84,10 @@ class Cluster:
 
 def grade(task: Task) -> Graded | WorkFailed:
     """Grade a task in a worker of the cluster."""
-    from autograder.grading.execution import worker
+    from autograder.grading.execution import execute
 
     with _one_at_a_time:
-        return worker.outcome(task)
+        return execute.outcome(task)
 
 
 def _outcome(future: Any) -> Graded | WorkFailed:

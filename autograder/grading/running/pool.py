@@ -16,7 +16,7 @@ from typing import Any, Self
 from autograder import temporary
 from autograder.grading.execution.task import Graded, Task, Tries, WorkerLost, WorkFailed
 from autograder.inside import isolation
-from autograder.sandbox.policy import SandboxRefused
+from autograder.sandbox.bubblewrap import SandboxRefused
 
 SPARE_SECONDS = 600  # for the checks' own work, beyond what students' code is waited for
 LOOK_SECONDS = 1.0
@@ -176,8 +176,8 @@ def _without_main() -> Iterator[None]:
 
 def _serve(connection: Connection) -> None:
     """A worker's life: grade what comes until nobody is there to ask."""
-    from autograder.grading.execution import worker
-    from autograder.sandbox.policy import UnprotectedWarning
+    from autograder.grading.execution import execute
+    from autograder.sandbox.bubblewrap import UnprotectedWarning
 
     warnings.simplefilter("ignore", UnprotectedWarning)  # the main process says so, once
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
@@ -186,7 +186,7 @@ def _serve(connection: Connection) -> None:
         while True:
             received = connection.recv()
             try:
-                connection.send(worker.outcome(received))
+                connection.send(execute.outcome(received))
             except SandboxRefused as error:
                 connection.send(error)
-    worker.close()
+    execute.close()

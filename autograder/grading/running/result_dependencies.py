@@ -16,6 +16,7 @@ from autograder import ROOT, lessons
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.imports import digest_of, modules, of_lesson
 from autograder.sandbox import visible_files
+from autograder.settings import COURSE
 
 # What a run calls each part.
 PARTS = {
@@ -31,10 +32,11 @@ PARTS = {
 }
 PLACES = {name: name for name in ("checks", "mistakes", "checking", "sandbox")}
 PLACES["inside"] = "sandbox"
-GRADING = [f"autograder.grading.execution.{name}" for name in ("assemble", "worker")]
+GRADING = [f"autograder.grading.execution.{name}" for name in ("assemble", "execute")]
 # Patterns, for a student's cell need not be Python, and a hostile one may be too much for a parser.
 FROM = re.compile(
-    r"^[ \t]*from[ \t]+(attention[\w.]*)[ \t]+import[ \t]*(\([^)]{0,2000}\)|[^\n]*)", re.MULTILINE
+    rf"^[ \t]*from[ \t]+({COURSE.library}[\w.]*)[ \t]+import[ \t]*(\([^)]{{0,2000}}\)|[^\n]*)",
+    re.MULTILINE,
 )
 IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]*)", re.MULTILINE)
 
@@ -84,10 +86,10 @@ class Dependencies:
 
     @cached_property
     def _library(self) -> set[Path]:
-        """The modules of ``attention`` that the lesson and its checks use."""
+        """The modules of the library that the lesson and its checks use."""
         sources = [source for kind, source in self._cells if kind == "code"]
         used = self._inside({name for source in sources for name in _imports(source)})
-        top = ROOT / "attention"
+        top = ROOT / COURSE.library
         return {*used, *(path for path in self._outside if path.is_relative_to(top))}
 
     def _inside(self, names: Iterable[str]) -> list[Path]:
@@ -96,7 +98,7 @@ class Dependencies:
 
     @cached_property
     def _hidden(self) -> set[Path]:
-        return visible_files.hidden(ROOT / "attention", self._lesson)
+        return visible_files.hidden(ROOT / COURSE.library, self._lesson)
 
     def _used(self, library: frozenset[Path]) -> dict[str, str]:
         """Digests of these modules, and of data/ where one of them reads it."""
@@ -108,12 +110,12 @@ class Dependencies:
 
 
 def _imports(source: str) -> set[str]:
-    """Dotted names of what a cell may import of ``attention``."""
+    """Dotted names of what a cell may import of the library."""
     found = set()
     for start, names in FROM.findall(source):
         found |= {start, *(f"{start}.{name}" for name in re.findall(r"\w+", names))}
     for names in IMPORT.findall(source):
-        found |= set(re.findall(r"\battention[\w.]*", names))
+        found |= set(re.findall(rf"\b{COURSE.library}[\w.]*", names))
     return found
 
 

@@ -111,10 +111,10 @@ def echoes_what_came(paper):
     paper.first("""
         import torch
         from autograder.inside import answer
-        from autograder.inside.messages import channel
+        from autograder.inside.messages import codec
 
         seen = []
-        receive = channel.Channel.receive
+        receive = codec.Channel.receive
 
         def collect(value):
             if isinstance(value, torch.Tensor):
@@ -136,7 +136,7 @@ def echoes_what_came(paper):
                 value = {}, [one for one in args if isinstance(one, torch.Tensor)]
             return answer.Reply(value, [])
 
-        channel.Channel.receive = listen
+        codec.Channel.receive = listen
         answer.LocalAnswer.call = answer.LocalAnswer.gradients = echo
     """)
 

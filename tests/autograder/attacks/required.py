@@ -16,7 +16,7 @@ import pytest
 from autograder import ROOT
 from autograder.inside.limits import SHARED
 from autograder.sandbox import bubblewrap, isolation_check
-from autograder.sandbox.policy import SandboxRefused
+from autograder.sandbox.bubblewrap import SandboxRefused
 from autograder.sandbox.sandbox import Sandbox
 from tests.autograder import small_class
 from tests.autograder.sandbox.boxes import LESSON, LIMITS, as_an_ordinary_user, printed
@@ -34,7 +34,7 @@ print(json.dumps([read(path) for path in sys.argv[1:]]))
 """
 START = f"""
 from autograder.sandbox.sandbox import Sandbox
-from autograder.sandbox.policy import SandboxRefused
+from autograder.sandbox.bubblewrap import SandboxRefused
 try:
     with Sandbox({LESSON!r}, "required") as box:
         process = box.start()

@@ -161,7 +161,7 @@ def test_a_gradebook_that_has_no_room_for_more_scores(course, run, monkeypatch, 
 
 FULL_AT = {
     "the notebook": ("autograder.grading.notebook.records.write_aside", ["grade"]),
-    "its companions": ("autograder.grading.notebook.nbgrader_files.write_aside", ["grade"]),
+    "its companions": ("autograder.grading.notebook.records.write_aside", ["grade"]),
     "a temporary folder": ("tempfile.mkdtemp", ["feedback", "--to", "back.zip"]),
     "a page of feedback": ("autograder.grading.feedback.refresh.write_aside", ["feedback"]),
     "a page that nbconvert makes": (

@@ -18,7 +18,7 @@ from autograder.grading.execution import execute
 from autograder.inside import answer as inside
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply
 from autograder.inside.limits import DEFAULT
-from autograder.inside.messages.channel import Channel
+from autograder.inside.messages.codec import Channel
 from autograder.inside.server import Server
 from autograder.sandbox.clock import Clock
 from autograder.sandbox.process import Ending, StudentProcess

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from autograder.inside.limits import Limits
-from autograder.inside.messages.channel import STEP
+from autograder.inside.messages.codec import STEP
 from autograder.sandbox import cgroup
 from autograder.sandbox.clock import GAP, Allowance, Clock, OutOfTime, readable
 from autograder.sandbox.process import StudentLost

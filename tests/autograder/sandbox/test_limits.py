@@ -12,10 +12,9 @@ import torch
 from autograder import ROOT
 from autograder.inside import system_calls, zygote
 from autograder.inside.limits import Limits
-from autograder.inside.messages import channel
-from autograder.inside.messages.values import Foreign
+from autograder.inside.messages import codec
 from autograder.sandbox import bubblewrap, clock
-from autograder.sandbox.policy import SandboxRefused, UnprotectedWarning
+from autograder.sandbox.bubblewrap import SandboxRefused, UnprotectedWarning
 from autograder.sandbox.process import StudentLost
 from autograder.sandbox.sandbox import Sandbox
 from tests.autograder.sandbox.boxes import LESSON, LIMITS, printed
@@ -61,7 +60,7 @@ class TestLimits:
     @pytest.mark.long
     @pytest.mark.busy
     def test_memory_is_watched_however_often_the_grader_looks(self, walled, monkeypatch):
-        for module in (channel, clock):
+        for module in (codec, clock):
             monkeypatch.setattr(module, "STEP", zygote.WATCH_SECONDS / 10)
         with pytest.raises(StudentLost, match="2048 MiB of memory"):
             walled.start().run(
@@ -116,25 +115,6 @@ class TestLimits:
         opened, number = map(int, printed(walled.start(), source).split())
         assert opened <= 64
         assert number == 24  # EMFILE
-
-    @pytest.mark.skipif(system_calls.platform.machine() != "x86_64", reason="they are x86_64's")
-    def test_calls_that_hold_memory_unseen_are_refused(self, walled):
-        source = (
-            "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-            "for number in (29, 64, 68, 319, 425):\n"
-            "    print(libc.syscall(number, 0, 1, 0o1666), ctypes.get_errno())"
-        )
-        assert printed(walled.start(), source).splitlines() == ["-1 1"] * 5  # EPERM
-
-    def test_only_sockets_of_the_local_kind_can_be_made(self, walled):
-        source = (
-            "import errno, socket\n"
-            "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK, socket.AF_VSOCK):\n"
-            "    try:\n        socket.socket(family)\n"
-            "    except OSError as error:\n        print(errno.errorcode[error.errno])\n"
-            "socket.socket(socket.AF_UNIX)\nsocket.socketpair()"
-        )
-        assert printed(walled.start(), source).split() == ["EAFNOSUPPORT"] * 4
 
     def test_a_socket_keeps_its_buffers_as_they_are(self, walled):
         source = (
@@ -196,11 +176,6 @@ class TestLimits:
         assert failed["error"]["name"] in ("MemoryError", "ValueError")
         assert printed(process, "print(len(bytearray(3 << 29)))") == str(3 << 29)
 
-    def test_a_result_of_a_thousand_million_elements_is_refused(self, box):
-        process = box.start()
-        process.run("import torch\ndef f(): return torch.zeros(1).expand(10 ** 9)")
-        assert isinstance(process.resolve("f")[0].call([], {}).value, Foreign)
-
     @pytest.mark.busy
     def test_a_message_that_nobody_asked_for_ends_the_process(self, box):
         process = box.start()
@@ -261,15 +236,6 @@ class TestPolicies:
         refused = pytest.raises(SandboxRefused, match="(?s)not start.*no-such-option")
         with refused, Sandbox(LESSON, "required") as box:
             box.start()
-
-    def test_folders_of_graders_that_were_killed_are_removed(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-        old = tmp_path / "autograder-99999999-abcdefgh"
-        old.mkdir()
-        with Sandbox(LESSON, "off"):
-            (made,) = tmp_path.iterdir()
-            assert made != old
-        assert not list(tmp_path.iterdir())
 
     @pytest.mark.long
     @pytest.mark.busy

@@ -12,7 +12,7 @@ import torch
 
 from autograder.inside.answer import AnswerRaised
 from autograder.sandbox import bubblewrap, visible_files
-from autograder.sandbox.policy import SandboxRefused
+from autograder.sandbox.bubblewrap import SandboxRefused
 from autograder.sandbox.sandbox import Sandbox
 from tests.autograder.sandbox.boxes import LESSON, LIMITS, printed
 from tests.needs import needs
@@ -24,19 +24,6 @@ class TestCells:
     def test_outputs_come_back(self, box):
         outputs = box.start().run("import sys\nprint('out')\nprint('err', file=sys.stderr)\n6 * 7")
         assert outputs == {"stdout": "out\n", "stderr": "err\n", "shown": "42"}
-
-    def test_an_error_names_its_line(self, box):
-        error = box.start().run("x = 1\ny = x / 0")["error"]
-        assert (error["name"], error["message"]) == ("ZeroDivisionError", "division by zero")
-        assert error["lines"] == ["line 2, in <module>: y = x / 0"]
-
-    def test_a_syntax_error_names_its_line(self, box):
-        error = box.start().run("x = 1\ndef f(:\n    pass")["error"]
-        assert error["name"] == "SyntaxError"
-        assert error["lines"][-1] == "line 2: def f(:"
-
-    def test_magics_work(self, box):
-        assert printed(box.start(), "%precision 3\n!echo hello") == "hello"
 
     def test_magics_of_a_notebook_stop_no_cell(self, box):
         """Those that choose how something is shown do nothing; what stands beside them runs."""
@@ -129,14 +116,6 @@ class TestAnswers:
         assert caught.value.kind == "ZeroDivisionError"
         assert caught.value.where == "line 2 of its cell, in f: return x / 0"
 
-    def test_a_missing_name_is_none(self, box):
-        assert box.start().resolve("nothing") is None
-
-    def test_what_is_imported_says_so(self, box):
-        process = box.start()
-        process.run("from torch.nn.functional import mse_loss")
-        assert process.resolve("mse_loss")[1] == "torch.nn.functional"
-
 
 @pytest.mark.parametrize("made", ["tempfile.mkdtemp", "pathlib.Path.mkdir", "shutil.copytree"])
 @pytest.mark.parametrize("several", [False, True])
@@ -224,13 +203,6 @@ class TestWalls:
         assert "error" in process.run(source)
         # Not even where the kernel is another machine's, whose calls nothing forbids.
         assert printed(process, f"import os\nprint(os.readlink({own!r}))") != os.readlink(own)
-
-    def test_no_new_namespace_and_no_tracing(self, walled):
-        source = (
-            "import ctypes\nlibc = ctypes.CDLL(None)\n"
-            "print(libc.unshare(0x10000000), libc.ptrace(16, 1, 0, 0))"
-        )
-        assert printed(walled.start(), source) == "-1 -1"
 
     def test_nothing_survives(self, walled):
         source = "import subprocess\nprint(subprocess.Popen(['sleep', '4242']).pid)"

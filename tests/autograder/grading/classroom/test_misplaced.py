@@ -95,23 +95,14 @@ def test_the_exit_status_tells_of_work_in_a_wrong_place(course):
 
 
 @pytest.mark.usefixtures("nbgraders_steps_here")
-def test_nbgraders_own_autograde_takes_a_copy_that_a_browser_renamed(course):
-    path = sample_class.submit(sample_class.handed_in(SLUG), course, "ada", SLUG)
-    path.rename(path.with_name(f"{SLUG}-Copy1.ipynb"))
-    done = NbGraderAPI(config=Course(course).config).autograde(SLUG, "*")
-    assert done["success"], done
-    assert scores(course) == {"ada": 5}
-
-
-@pytest.mark.usefixtures("nbgraders_steps_here")
 def test_formgraders_button_gives_who_has_no_notebook_0_and_a_reason(course):
     (course / "class" / "submitted" / "cleo" / SLUG).mkdir(parents=True)
-    work(course, f"dora/{SLUG}/final.ipynb")
+    work(course, f"dora/{SLUG}/final.ipynb", f"eve/{SLUG}/{SLUG}-Copy1.ipynb")
     api = NbGraderAPI(config=Course(course).config)
-    for student in ("cleo", "dora"):
+    for student in ("cleo", "dora", "eve"):
         done = api.autograde(SLUG, student)
         assert done["success"] and "error" not in done, done
-    assert scores(course) == {"cleo": 0, "dora": 0}
+    assert scores(course) == {"cleo": 0, "dora": 0, "eve": 5}
     assert "only final.ipynb: it must keep its name" in kept(course, "dora").problem
     for one in kept(course, "cleo").exercises:
         assert one.score == 0 and f"there is no {NAME} in the submission" in one.reason

@@ -9,7 +9,7 @@ from autograder.commands import cli
 from autograder.grading.classroom import item_analysis, results_table
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Exercise, Result
-from autograder.reporting import charts, page
+from autograder.reporting import page
 from autograder.settings import earned
 
 NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "ignores_order"]
@@ -202,10 +202,3 @@ def test_the_slowest_exercises_come_first():
     for row, seconds in zip(rows, (1.0, 3.0), strict=True):
         row["exercises"][1]["seconds"], row["exercises"][0]["seconds"] = seconds, 0.5
     assert item_analysis.slowest(rows) == [("distances", 2.0, 3.0), ("soft_lookup", 0.5, 0.5)]
-
-
-def test_the_legend_of_a_small_class_fits_into_its_drawing():
-    drawn = charts.heat_map(["a"], [[1.0, 0.0]])
-    x, words = re.search(r"<text x='([\d.]+)'[^>]*>(each column[^<]*)<", drawn).groups()
-    width = float(re.search(r"viewBox='0 0 (\d+)", drawn)[1])
-    assert float(x) + 8 * len(words) <= width + 1  # a letter of 14 pixels is 8 wide at most

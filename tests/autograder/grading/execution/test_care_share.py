@@ -1,15 +1,10 @@
 """Points in proportion: what a right answer without care earns, in every place that says so."""
 
-import csv
-import json
-
 import nbformat
 import pytest
 
 from autograder import CourseError, settings
-from autograder.commands import cli
 from autograder.grading.classroom import sample_class
-from autograder.self_study import status
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course, scores
 
 SEEDED = """\
@@ -68,46 +63,3 @@ def test_without_a_file_it_is_a_quarter(tmp_path):
     assert settings.care_share(tmp_path) == 0.25
     (tmp_path / "course.toml").write_text("# nothing yet\n")
     assert settings.care_share(tmp_path) == 0.25
-
-
-def test_the_students_own_check_and_status_say_the_same(tmp_path, capsys):
-    folder = tmp_path / SLUG
-    folder.mkdir()
-    notebook = sample_class.handed_in(SLUG, {"softmax": SEEDED})
-    path = folder / f"{SLUG}.ipynb"
-    nbformat.write(notebook, path)
-    assert cli.main(["check", "--json", str(path)]) == 1
-    said = {one["exercise"]: one for one in json.loads(capsys.readouterr().out)["exercises"]}
-    one = said["softmax"]
-    assert one["earned"] == 0.75 * one["points"]
-    assert "right. One thing to mend" in one["message"]
-    for cell in notebook.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        if name == "check_softmax":
-            cell.outputs = [nbformat.v4.new_output("stream", text=one["message"])]
-    nbformat.write(notebook, path)
-    read = {found.name: found for found in status.read_one(path).exercises}
-    assert (read["softmax"].state, read["softmax"].earned) == (status.DONE, one["earned"])
-
-
-def test_the_report_counts_who_forgot_care(tmp_path):
-    course = make_course(tmp_path)
-    hand_in(course, "ada")
-    hand_in_careless(course, "ben")
-    grade(course)
-    assert cli.main(["report", "--course", str(course), "--to", str(tmp_path / "report")]) == 0
-    page = (tmp_path / "report" / "class.html").read_text(encoding="utf-8")
-    row = page[page.index("<tr><td>softmax</td>") :].partition("</tr>")[0]
-    assert row.count("<td>1</td>") == 2
-    assert row.startswith("<tr><td>softmax</td><td>1</td><td>1</td><td>–</td>")
-    assert "right, without care" in page
-
-
-def test_the_reason_stands_in_the_spreadsheet(tmp_path):
-    course = make_course(tmp_path)
-    hand_in_careless(course, "ben")
-    grade(course)
-    assert cli.main(["report", "--course", str(course), "--to", str(tmp_path / "report")]) == 0
-    with open(tmp_path / "report" / "scores.csv", newline="", encoding="utf-8") as stream:
-        rows = {row["exercise"]: row for row in csv.DictReader(stream)}
-    assert rows["softmax"]["reason"].startswith("softmax: right.")

@@ -34,77 +34,53 @@ class Slow:
         return self
 
 
-def test_own_work_is_ended():
-    start = time.process_time()
-    with pytest.raises(OutOfOwnTime), OwnTime(0.2):
-        busy(10)
-    assert time.process_time() - start < 5
-
-
-def test_where_the_exception_is_swallowed_it_comes_again():
-    with pytest.raises(OutOfOwnTime), OwnTime(0.1):
-        try:
-            busy(10)
-        except BaseException:
-            busy(10)
-
-
-def test_the_time_of_an_answer_does_not_count():
-    with OwnTime(0.3) as clock:
-        answer = Waiting(Slow(), clock)
-        assert answer.build([], {}).call(0.5) == "called"
-        assert answer.call(0.5) == "called"
-        with pytest.raises(OutOfOwnTime):
-            busy(10)
+def here(work):
+    """What ``work`` gives or raises."""
+    try:
+        return work()
+    except BaseException as error:
+        return error
 
 
 def on_a_thread(work):
-    """What ``work`` gives or raises on another thread, as in a Dask worker."""
+    """The same on another thread, as in a Dask worker."""
     found = []
-
-    def run():
-        try:
-            found.append(work())
-        except BaseException as error:
-            found.append(error)
-
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=lambda: found.append(here(work)))
     thread.start()
     thread.join()
     return found[0]
 
 
-def test_another_thread_is_ended_as_well():
+anywhere = pytest.mark.parametrize("where", [here, on_a_thread])
+
+
+@anywhere
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_own_work_is_ended_and_again_where_the_exception_is_swallowed(where, swallowed):
     def work():
         with OwnTime(0.2):
-            busy(10)
-
-    start = time.process_time()
-    assert isinstance(on_a_thread(work), OutOfOwnTime)
-    assert time.process_time() - start < 5
-
-
-def test_on_another_thread_too_the_time_of_an_answer_does_not_count():
-    def work():
-        with OwnTime(0.3) as clock:
-            called = Waiting(Slow(), clock).call(0.6)
-        busy(0.5)  # behind it, nothing is bounded
-        return called
-
-    assert on_a_thread(work) == "called"
-
-
-def test_where_a_thread_swallows_the_exception_it_comes_again():
-    def work():
-        with OwnTime(0.1):
             try:
                 busy(10)
             except BaseException:
+                if not swallowed:
+                    raise
                 busy(10)
 
     start = time.process_time()
-    assert isinstance(on_a_thread(work), OutOfOwnTime)
+    assert isinstance(where(work), OutOfOwnTime)
     assert time.process_time() - start < 8
+
+
+@anywhere
+def test_the_time_of_an_answer_does_not_count_and_nothing_is_bounded_behind(where):
+    def work():
+        with OwnTime(0.3) as clock:
+            answer = Waiting(Slow(), clock)
+            called = answer.build([], {}).call(0.5), answer.call(0.5)
+        busy(0.5)
+        return called
+
+    assert where(work) == ("called", "called")
 
 
 def test_a_check_that_takes_too_long_costs_its_exercise_and_no_other(monkeypatch):

@@ -106,13 +106,6 @@ class TestAssembling:
         made = assembled(master, notebook)
         assert "skip" not in map(run_of, made.cells)
 
-    def test_a_students_html_is_shown_as_text(self, master):
-        notebook = sample_class.handed_in(SLUG)
-        notebook.cells.insert(0, nbformat.v4.new_markdown_cell("<script>alert(1)</script>"))
-        made = assembled(master, notebook).cells
-        assert made[0].source == "    <script>alert(1)</script>"
-        assert any("<details>" in cell.source for cell in made)  # the lesson's own stays
-
     def test_the_graded_notebook_is_valid(self, master):
         nbformat.validate(assembled(master, sample_class.handed_in(SLUG)))
 
@@ -212,15 +205,6 @@ class TestRunning:
         assert len(json.dumps(graded)) < 800_000
         assert "prints too much" in graded["cells"][60]["outputs"][0]["text"]
 
-    def test_a_changed_input_is_refused(self, grade, master):
-        right = cell_of(master, "uniform_average").source
-        changed = right.replace(
-            "    return values.mean(dim=0)",
-            "    mean = values.mean(dim=0)\n    values.data += 1\n    return mean",
-        )
-        result = grade(sample_class.handed_in(SLUG, {"uniform_average": changed}))
-        assert "changes its inputs" in reason(result, "uniform_average")
-
     def test_graded_cells_can_be_deleted_copied_edited_and_retyped(self, grade):
         notebook = sample_class.handed_in(SLUG, {"softmax": WRONG})
         check = cell_of(notebook, "check_softmax")
@@ -236,11 +220,6 @@ class TestRunning:
         notebook = sample_class.handed_in(SLUG)
         notebook.cells.insert(0, copy.deepcopy(cell_of(notebook, "check_softmax")))
         assert scores(grade(notebook)) == POINTS
-
-    def test_a_problem_is_the_reason_of_every_exercise(self, grade):
-        result = grade({"nbformat": 4, "cells": "no"})
-        assert result.score == 0
-        assert all("no list of cells" in one.reason for one in result.exercises)
 
     def test_a_class_shares_a_seed_and_the_next_grading_has_another(self, grade):
         wrong = sample_class.handed_in(SLUG, {"softmax": WRONG})

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,16 +15,10 @@ from nbgrader.utils import notebook_hash
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book
-from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook import records
 from autograder.grading.running.batch import Batch
-from tests.autograder.small_class import SLUG, WRONG, hand_in, make_course, run
+from tests.autograder.small_class import SLUG, WRONG, configure, hand_in, make_course, run
 
-CONFIG = """
-from pathlib import Path
-from autograder.course import configure
-
-c = configure(get_config(), Path(__file__).resolve().parent)
-"""
 NBGRADER = str(Path(sys.executable).with_name("nbgrader"))
 SECRETS = {"early": "5" * 128, "late": "7" * 128}
 
@@ -34,7 +27,7 @@ SECRETS = {"early": "5" * 128, "late": "7" * 128}
 def empty(tmp_path_factory):
     """A course whose gradebook knows the lesson: making one takes as long as a test."""
     made = make_course(tmp_path_factory.mktemp("course"))
-    (made / "nbgrader_config.py").write_text(CONFIG)
+    configure(made)
     with Book(Course(made)) as book:
         book.register(SLUG)
     return made
@@ -94,24 +87,6 @@ def collect(course, api, when, kind, notebook, student="ada"):
     inbound.mkdir(parents=True, exist_ok=True)
     folder.rename(inbound / f"{student}+{SLUG}+{when}+{kind}")
     succeed(api.collect(SLUG, update=True))
-
-
-@pytest.mark.long
-def test_solved_work_replaces_the_page_of_blank_work_and_is_released(course, api):
-    def nbgrader(*words):
-        done = subprocess.run([NBGRADER, *words], cwd=course, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-2000:]
-
-    hand_in_blank(course)
-    grade(course)
-    feedback_on_what_is_new(api)
-    assert shown(page(course)) == "0 / 5"
-    hand_in(course, "ada")
-    grade(course)
-    nbgrader("generate_feedback", SLUG)
-    assert shown(page(course)) == "5 / 5"
-    nbgrader("release_feedback", SLUG)
-    assert [shown(path) for path in released(course)] == ["5 / 5"]
 
 
 @pytest.mark.long
@@ -192,10 +167,8 @@ class TestCompanions:
         return made
 
     def written(self, folders):
-        nbgrader_files.write(*folders)
-        return tuple(
-            (folders[1] / name).read_text() for name in ("timestamp.txt", nbgrader_files.SECRET)
-        )
+        records.write_companions(*folders)
+        return tuple((folders[1] / name).read_text() for name in ("timestamp.txt", records.SECRET))
 
     @pytest.mark.parametrize(
         ("submitted", "feedback", "expected"),
@@ -219,17 +192,17 @@ class TestCompanions:
 
     def test_the_secret_is_the_submissions_or_the_pages_or_a_new_one(self, folders):
         submitted, _, feedback = folders
-        (submitted / nbgrader_files.SECRET).write_text("ada")  # it could be guessed
+        (submitted / records.SECRET).write_text("ada")  # it could be guessed
         new = self.written(folders)[1]
         assert re.fullmatch(r"[0-9a-f]{128}", new)
         assert self.written(folders)[1] != new
-        (feedback / nbgrader_files.SECRET).write_text(SECRETS["early"])
+        (feedback / records.SECRET).write_text(SECRETS["early"])
         assert self.written(folders)[1] == SECRETS["early"]
-        (submitted / nbgrader_files.SECRET).write_text(SECRETS["late"])
+        (submitted / records.SECRET).write_text(SECRETS["late"])
         assert self.written(folders)[1] == SECRETS["late"]
 
     def test_a_link_to_another_submission_does_not_give_its_secret(self, folders, tmp_path):
-        (folders[0] / nbgrader_files.SECRET).write_text(SECRETS["late"])
+        (folders[0] / records.SECRET).write_text(SECRETS["late"])
         link = tmp_path / "submitted" / "eve" / SLUG
         link.parent.mkdir()
         link.symlink_to(folders[0])

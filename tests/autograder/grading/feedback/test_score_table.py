@@ -158,13 +158,6 @@ def test_an_unreadable_hand_in_has_the_sentence_once():
     assert read(html)[0][2] == "not graded"
 
 
-def test_the_table_is_read_out_by_rows_and_columns_and_left_alone_by_mathjax():
-    html = table(answer("softmax"), check("softmax", 2.0), late_penalty=1)
-    assert html.table.caption.get_text()
-    assert [one["scope"] for one in html.table.find_all("th")] == ["col"] * 3 + ["row"] * 3
-    assert html.header["class"] == ["tex2jax_ignore", "mathjax_ignore"]
-
-
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_nothing_in_it_runs(payload):
     line = payload.replace("\n", " ")
@@ -174,6 +167,7 @@ def test_nothing_in_it_runs(payload):
     assert all(re.fullmatch(allowed, tag.name) for tag in html.find_all(True))
     assert {name for tag in html.find_all(True) for name in tag.attrs} == {"class", "scope", "href"}
     assert html.tbody.get_text().count(line.split()[0]) >= 3
+    assert html.header["class"] == ["tex2jax_ignore", "mathjax_ignore"]
 
 
 def test_an_exercise_is_called_as_in_the_solved_notebook():

@@ -3,23 +3,21 @@
 import html
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from nbgrader.api import Gradebook
 
 from autograder import ROOT
 from autograder.grading.classroom import sample_class
-from autograder.grading.classroom.folders import Course
 from autograder.sandbox import cgroup
 from tests.autograder.small_class import (
     LINE,
     PROGRAM,
     SLUG,
     WRONG,
+    configure,
     grade,
     hand_in,
     kept,
@@ -84,21 +82,6 @@ def test_damage_is_a_score_and_a_sentence(course):
     assert "there is no 00_getting_started.ipynb, only final (2).ipynb" in said
 
 
-@pytest.mark.long
-def test_a_worker_that_dies_is_replaced(course):
-    students = [f"s{number:02}" for number in range(6)]
-    hand_in(course, *students)
-    command = [*PROGRAM, "--course", str(course), "--workers", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    said = process.stdout.readline()
-    for pid in _workers(process.pid):
-        os.kill(pid, signal.SIGKILL)
-    said += process.communicate(timeout=120)[0]
-    assert process.returncode == 0
-    assert sorted(LINE.findall(said)) == students
-    assert scores(course) == dict.fromkeys(students, 5)
-
-
 def test_a_lost_gradebook_is_filled_again_without_grading(course):
     hand_in(course, "ada")
     hand_in(course, "ben", answers=WRONG)
@@ -107,38 +90,6 @@ def test_a_lost_gradebook_is_filled_again_without_grading(course):
     said, _, _ = grade(course)
     assert not LINE.findall(said)
     assert scores(course) == {"ada": 5, "ben": 3}
-
-
-def test_a_manual_score_is_kept(course):
-    hand_in(course, "ben", answers=WRONG)
-    grade(course)
-    with Gradebook(Course(course).db_url, "attention") as book:
-        found = book.find_grade("check_softmax", SLUG, SLUG, "ben")
-        found.manual_score = 1.0
-        book.db.commit()
-    grade(course, "--regrade")
-    with Gradebook(Course(course).db_url, "attention") as book:
-        found = book.find_grade("check_softmax", SLUG, SLUG, "ben")
-        assert (found.auto_score, found.manual_score, found.needs_manual_grade) == (0, 1, True)
-
-
-def test_late_submissions_are_penalised_by_nbgraders_own_rule(course):
-    (course / "nbgrader_config.py").write_text(
-        "from pathlib import Path\nfrom autograder.course import configure\n"
-        "c = configure(get_config(), Path(__file__).resolve().parent)\n"
-        "c.LateSubmissionPlugin.penalty_method = 'zero'\n"
-    )
-    hand_in(course, "ada", "late")
-    stamp = course / "class" / "submitted" / "late" / SLUG / "timestamp.txt"
-    stamp.write_text("2031-01-02 03:04:05 UTC")
-    grade(course)
-    with Gradebook(Course(course).db_url, "attention") as book:
-        book.update_or_create_assignment(SLUG, duedate="2031-01-01 00:00:00 UTC")
-    grade(course, "--regrade")
-    with Gradebook(Course(course).db_url, "attention") as book:
-        found = book.find_submission_notebook(SLUG, SLUG, "late")
-        assert (found.score, found.late_submission_penalty) == (5, 5)
-        assert not book.find_submission_notebook(SLUG, SLUG, "ada").late_submission_penalty
 
 
 @pytest.mark.long
@@ -193,45 +144,38 @@ def test_a_sandbox_that_cannot_be_had_is_refused_in_one_sentence(course):
 class TestNbgrader:
     """nbgrader's own commands take the same path."""
 
-    @pytest.fixture
-    def configured(self, course):
-        (course / "nbgrader_config.py").write_text(
-            "from pathlib import Path\nfrom autograder.course import configure\n"
-            "c = configure(get_config(), Path(__file__).resolve().parent)\n"
-        )
-        return course
-
     def nbgrader(self, course, *arguments):
         command = [PROGRAM[0].replace("autograder", "nbgrader"), *arguments]
         done = subprocess.run(command, cwd=course, capture_output=True, text=True, timeout=600)
         return done.stdout + done.stderr
 
     @pytest.mark.long
-    def test_autograde_gives_the_same_and_feedback_shows_the_reasons(self, configured):
+    def test_autograde_gives_the_same_and_feedback_shows_the_reasons(self, course):
+        configure(course)
         known = sample_class.wrong("softmax")
-        hand_in(configured, "ada")
-        hand_in(configured, "ben", answers={"softmax": known})
-        hand_in(configured, "eve", answers={"softmax": "import os; os._exit(0)"})
-        folder = configured / "class" / "submitted" / "text" / SLUG
+        hand_in(course, "ada")
+        hand_in(course, "ben", answers={"softmax": known})
+        hand_in(course, "eve", answers={"softmax": "import os; os._exit(0)"})
+        folder = course / "class" / "submitted" / "text" / SLUG
         folder.mkdir(parents=True)
         (folder / f"{SLUG}.ipynb").write_text("not a notebook")
-        grade(configured)
+        grade(course)
         ours = (
-            scores(configured),
-            {name: kept(configured, name).exercises for name in ("ada", "eve")},
+            scores(course),
+            {name: kept(course, name).exercises for name in ("ada", "eve")},
         )
-        self.nbgrader(configured, "autograde", SLUG, "--force")
+        self.nbgrader(course, "autograde", SLUG, "--force")
         theirs = (
-            scores(configured),
-            {name: kept(configured, name).exercises for name in ("ada", "eve")},
+            scores(course),
+            {name: kept(course, name).exercises for name in ("ada", "eve")},
         )
         assert ours == theirs
         assert ours[0] == {"ada": 5, "ben": 3, "eve": 3, "text": 0}
 
-        self.nbgrader(configured, "generate_feedback", SLUG)
-        page = configured / "class" / "feedback" / "ben" / SLUG / f"{SLUG}.html"
+        self.nbgrader(course, "generate_feedback", SLUG)
+        page = course / "class" / "feedback" / "ben" / SLUG / f"{SLUG}.html"
         shown = re.sub(r"(?s)<style.*?</style>", "", page.read_text())
-        for line in kept(configured, "ben").exercises[1].reason.splitlines()[1:3]:
+        for line in kept(course, "ben").exercises[1].reason.splitlines()[1:3]:
             assert line.split()[0] in shown
         words = re.sub(r"<[^>]+>|\s+", " ", html.unescape(shown))
         assert " ".join(known.hint.split()) in " ".join(words.split())
@@ -243,19 +187,3 @@ class TestNbgrader:
         text = next(cell.source for cell in solution.cells if "def softmax" in cell.source)
         line = next(line for line in text.splitlines() if "amax" in line)
         assert line.strip().split("  #")[0] not in shown
-
-
-def _workers(pid):
-    """The worker processes of the command ``pid``: children of its fork server."""
-    return [child for server in _children(pid) for child in _children(server)]
-
-
-def _children(pid):
-    try:
-        return [
-            int(child)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
-    except OSError:
-        return []

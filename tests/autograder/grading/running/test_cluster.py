@@ -77,39 +77,29 @@ def _reasons(course):
     return [json.loads(path.read_text()) for path in found]
 
 
-@pytest.mark.serial
-@pytest.mark.long
-def test_every_score_arrives_although_a_worker_is_killed(course, cluster):
-    """With one of two workers killed while grading, every student has the right score."""
-    address, workers = cluster
-    command = [sys.executable, "-m", "autograder.commands.cli", "grade"]
-    command += ["--course", course, "--cluster", address]
-    grading = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
-    while grading.poll() is None and not _reasons(course):
-        time.sleep(0.05)
-    os.kill(workers[0].pid, signal.SIGKILL)
-    said = grading.communicate(timeout=3600)[0]
-    assert grading.returncode == 0, said
-    scores = {one["student"]: one["score"] for one in _reasons(course)}
-    assert len(scores) == STUDENTS
-    for number in range(STUDENTS):
-        assert scores[f"student-{number:02}"] == (3 if number % 3 == 0 else 5)
+def kill(worker):
+    os.kill(worker, signal.SIGKILL)
 
 
-@pytest.mark.long
-@pytest.mark.serial
-def test_a_worker_that_is_slow_but_alive_costs_nobody_a_point(course, cluster):
-    """One of two workers stands still for ten seconds, as on a machine that sleeps."""
-    address, workers = cluster
-    command = [sys.executable, "-m", "autograder.commands.cli", "grade"]
-    command += ["--course", course, "--cluster", address]
-    grading = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
-    while grading.poll() is None and not _reasons(course):
-        time.sleep(0.05)
-    os.kill(workers[0].pid, signal.SIGSTOP)
+def stand_still(worker):
+    """As on a machine that sleeps."""
+    os.kill(worker, signal.SIGSTOP)
     time.sleep(10)
-    os.kill(workers[0].pid, signal.SIGCONT)
-    said = grading.communicate()[0]
+    os.kill(worker, signal.SIGCONT)
+
+
+@pytest.mark.serial
+@pytest.mark.long
+@pytest.mark.parametrize("disturb", [kill, stand_still])
+def test_every_score_arrives_whatever_happens_to_one_of_two_workers(course, cluster, disturb):
+    address, workers = cluster
+    command = [sys.executable, "-m", "autograder.commands.cli", "grade"]
+    command += ["--course", course, "--cluster", address]
+    grading = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    while grading.poll() is None and not _reasons(course):
+        time.sleep(0.05)
+    disturb(workers[0].pid)
+    said = grading.communicate(timeout=3600)[0]
     assert grading.returncode == 0, said
     expected = {f"student-{number:02}": 3 if number % 3 == 0 else 5 for number in range(STUDENTS)}
     assert {one["student"]: one["score"] for one in _reasons(course)} == expected

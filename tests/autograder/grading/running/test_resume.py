@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grading import nbgrader_steps
-from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book
-from autograder.grading.nbgrader_steps import Assemble
 from autograder.grading.notebook import records
 from autograder.grading.running import batch
 from tests.autograder.small_class import (
@@ -130,25 +128,6 @@ def test_ctrl_c_in_a_terminal_stops_and_the_next_run_goes_on(course):
     assert scores(course) == EXPECTED
 
 
-@pytest.mark.long
-def test_a_regrading_that_was_stopped_goes_on(course):
-    grade(course)
-    process = start(course, 1, "--regrade")
-    said = process.stdout.readline()
-    assert said == "6 of 6 graded again: --regrade asks for it.\n"
-    said += process.stdout.readline()
-    os.killpg(process.pid, signal.SIGINT)
-    said += process.communicate(timeout=60)[0]
-    assert process.returncode == 130
-    done = LINE.findall(said)
-    assert 0 < len(done) < 6
-
-    assert "Leave out --regrade then" in said
-    again, _, _ = grade(course)
-    assert f"{len(done)} of 6 are graded and unchanged: skipped." in again
-    assert sorted(done + LINE.findall(again)) == STUDENTS
-
-
 class Killed(BaseException):
     """The process ends here."""
 
@@ -208,19 +187,6 @@ def test_death_between_any_two_steps_loses_nothing(course, monkeypatch, owner, n
             made.keep(one, run(task))
     assert known.items() <= marks(course).items()
     assert scores(course) == {STUDENTS[-2]: 5, STUDENTS[-1]: 3}
-
-
-def test_death_of_nbgraders_autograde_leaves_no_record_that_a_student_handed_in(
-    course, monkeypatch
-):
-    """It copies what lies beside the notebook; where a record is, nothing is graded again."""
-    about = Course(course), Handed(SLUG, STUDENTS[0])
-    record = about[0].autograded(about[1]).parent / records.REASONS
-    record.parent.mkdir(parents=True)
-    record.write_text("{}")
-    monkeypatch.setattr(nbgrader_steps, "_about", lambda *_: about)
-    Assemble().preprocess(None, {})
-    assert not record.exists()
 
 
 def _left_over(session):

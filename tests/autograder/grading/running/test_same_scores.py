@@ -12,15 +12,9 @@ from autograder import ROOT, cell_metadata
 from autograder.checking.toolbox import registry
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
-from tests.autograder.small_class import grade
+from tests.autograder.small_class import configure, grade
 
-CONFIG = """
-from pathlib import Path
-from autograder.course import configure
-
-c = configure(get_config(), Path(__file__).resolve().parent)
-"""
-STOCK = "del c['Autograde']  # its own steps: clean, Execute in a kernel, save\n"
+STOCK = "del c['Autograde']  # its own steps: clean, Execute in a kernel, save"
 NBGRADER = str(Path(sys.executable).with_name("nbgrader"))
 
 
@@ -72,8 +66,7 @@ def test_stock_nbgrader_and_this_grading_agree(tmp_path, slug):
         # Stock nbgrader runs all that is there: a minute of figures that no check looks at.
         notebook.cells = [cell for cell in notebook.cells if not cell_metadata.is_demo(cell)]
         sample_class.submit(notebook, tmp_path, student, slug)
-    config = tmp_path / "nbgrader_config.py"
-    config.write_text(CONFIG)
+    configure(tmp_path)
     grade(tmp_path)
     ours = scores(tmp_path, slug)
     assert {student for student, _ in ours} == set(students)
@@ -82,7 +75,7 @@ def test_stock_nbgrader_and_this_grading_agree(tmp_path, slug):
 
     (tmp_path / "class" / "gradebook.db").unlink()
     shutil.rmtree(tmp_path / "class" / "autograded")
-    config.write_text(CONFIG + STOCK)
+    configure(tmp_path, STOCK)
     for command in (["generate_assignment", slug], ["autograde", slug]):
         done = subprocess.run([NBGRADER, *command], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-2000:]

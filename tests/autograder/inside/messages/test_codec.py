@@ -10,8 +10,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.inside.messages.channel import Channel, ChannelClosed
-from autograder.inside.messages.codec import HEADER, ProtocolError, pack, unpack
+from autograder.inside.messages.codec import (
+    HEADER,
+    Channel,
+    ChannelClosed,
+    ProtocolError,
+    pack,
+    unpack,
+)
 from autograder.inside.messages.values import Foreign, plain, same
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4)
