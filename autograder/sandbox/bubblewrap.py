@@ -16,7 +16,7 @@ from autograder.inside.limits import NONE, OWN
 from autograder.settings import COURSE
 
 NOTHING = ["--ro-bind", "/dev/null"]  # in the place of a file
-COURSE, SCRATCH = "/course", "/scratch"
+INSIDE, SCRATCH = "/course", "/scratch"
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
 # Of the environment only what Python needs: its folder may hold a repository, or a class, as well.
 PYTHON = ("bin", "lib", "lib32", "lib64", "libexec", "include", "share", "ssl", "pyvenv.cfg")
@@ -82,13 +82,13 @@ def command(view: Path | str, program: list[str], secrets: Iterable[str] = ()) -
             arguments += ["--ro-bind-try", path, path]
     for link, target in links.items():
         arguments += ["--symlink", target, link]
-    arguments += ["--ro-bind", str(view), COURSE]
+    arguments += ["--ro-bind", str(view), INSIDE]
     if "/tmp" not in {*above, *links}:
         arguments += ["--symlink", SCRATCH, "/tmp"]
     # What of /dev/zero is mapped and shared is memory that no limit counts.
     arguments += ["--dev", "/dev", *NOTHING, "/dev/zero"]
     arguments += ["--perms", "1777", "--tmpfs", SCRATCH, "--chdir", SCRATCH]
-    for name, value in environment(COURSE, f"{SCRATCH}/home").items():
+    for name, value in environment(INSIDE, f"{SCRATCH}/home").items():
         arguments += ["--setenv", name, value]
     for path in [*filter(os.path.isdir, hidden), "/dev", "/"]:
         arguments += ["--remount-ro", path]
