@@ -10,7 +10,7 @@ from attention.experiments.recorded import path_of
 from attention.experiments.recorded import read as read_experiment
 from attention.experiments.runner import as_stored, lessons, run_point
 from autograder import ROOT
-from autograder.building.gates import evidence
+from autograder.building.gates.text import evidence
 
 LESSONS = lessons()
 # Another kind of processor rounds otherwise, and so moves the end of a training, as a seed does: by
@@ -51,7 +51,7 @@ def test_a_recorded_experiment_has_three_seeds(lesson, name):
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_the_claims_of_a_lesson_are_whole_and_stand_where_they_say(lesson):
-    rows = [row.strip("| ").split(" | ") for row in evidence.rows(lesson, ROOT)]
+    rows = [row.strip("| ").split(" | ") for row in evidence(lesson, ROOT)]
     assert [row for row in rows if len(row) != 5 or not all(map(str.strip, row))] == []
     places = {row[4] for row in rows}
     recorded = {f"recorded: {name}" for name in getattr(LESSONS[lesson], "EXPERIMENTS", {})}

@@ -1,16 +1,21 @@
 """Which classes of faults a check looks for: a table of checks and classes, filled or excused.
 
 Most wrong answers that a check lets through do so because some sort of input never comes: no size
-of 1, no large number, one size everywhere. What comes is seen in the questions that the check asks.
+of 1, no large number, one size everywhere. What comes is seen in the questions that the check asks,
+what is promised (exceptions, reductions that are exact) in the library's own answer.
 """
 
-from collections.abc import Iterable
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 
-from autograder.checking.asking.documented_behaviour import lies_far, measures_a_spread, unmet
 from autograder.checking.asking.probes import PROBES
-from autograder.checking.asking.questions import Question
+from autograder.checking.asking.questions import Question, Replied
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, Check, reference
 from autograder.inside.messages.values import leaves
@@ -29,6 +34,10 @@ CLASSES = {
     "offset": "in one call numbers lie close together and far from 0, where a spread is measured",
 }
 LARGE = 100
+PROMISED = re.compile(r"\b([A-Z]\w*Error)\b")
+SPREADS = {"var", "std", "layer_norm"}  # each takes a mean, and the squares around it
+SQUARES = {"square", "pow"}
+FAR = 1000.0  # how many times larger than their spread numbers are that lie far from 0
 
 
 def coverage(item: Check, seed: int) -> dict[str, bool | str]:
@@ -44,9 +53,9 @@ def coverage(item: Check, seed: int) -> dict[str, bool | str]:
     found["ones"] = any(1 in sizes for sizes in axes)
     found["large"] = any(_large(tensor) for tensor in every)
     found["strided"] = any(not tensor.is_contiguous() for tensor in every)
-    found["refusals"] = not unmet(reference(item), replied)
-    found["offset"] = any(lies_far(tensor) for tensor in every)
-    if not measures_a_spread(reference(item)):
+    found["refusals"] = not _unmet(reference(item), replied)
+    found["offset"] = any(_lies_far(tensor) for tensor in every)
+    if not _measures_a_spread(reference(item)):
         excused.setdefault("offset", "no spread is measured")
     return {name: found[name] or excused.get(name, False) for name in CLASSES}
 
@@ -79,3 +88,65 @@ def _unlike(tensor: torch.Tensor) -> bool:
 
 def _large(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() and bool((tensor.abs() >= LARGE).any())
+
+
+def _unmet(target: Callable[..., Any] | None, replied: Sequence[Replied]) -> list[str]:
+    """The exceptions that a right answer promises, and that it never raised when it was asked."""
+    raised = [reply.value for reply in replied if reply.kind == "raised"]
+    missing = [
+        f"{kind}: {pattern.pattern}"
+        for kind, pattern in _raises(target)
+        if not any(kind == name and pattern.fullmatch(words) for name, words in raised)
+    ]
+    return missing + sorted(_in_words(target) - {name for name, _ in raised})
+
+
+def _raises(target: Callable[..., Any] | None) -> list[tuple[str, re.Pattern[str]]]:
+    """Pairs (class, what its message is like) for each ``raise`` in the right answer."""
+    found = [node.exc for node in _nodes(target) if isinstance(node, ast.Raise)]
+    return [
+        (call.func.id, re.compile(_like(call.args[0] if call.args else None), re.DOTALL))
+        for call in found
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    ]
+
+
+def _like(message: ast.expr | None) -> str:
+    """A pattern for a message: what is filled in may be anything."""
+    if isinstance(message, ast.Constant):
+        return re.escape(str(message.value))
+    if isinstance(message, ast.JoinedStr):
+        parts = [part if isinstance(part, ast.Constant) else None for part in message.values]
+        return "".join(_like(part) for part in parts)
+    return ".*"
+
+
+def _in_words(target: Callable[..., Any] | None) -> set[str]:
+    """The exceptions that the docstrings name, of a class those of its methods as well."""
+    texts = [inspect.getdoc(target) or ""] if target else []
+    if inspect.isclass(target):
+        texts += [inspect.getdoc(one) or "" for one in vars(target).values() if callable(one)]
+    return {name for text in texts for name in PROMISED.findall(text)}
+
+
+def _measures_a_spread(target: Callable[..., Any] | None) -> bool:
+    """Whether a right answer adds up squares around a mean: if that is far from 0, digits go."""
+    names = {node.attr for node in _nodes(target) if isinstance(node, ast.Attribute)}
+    return bool(names & SPREADS or "mean" in names and names & SQUARES)
+
+
+def _lies_far(tensor: torch.Tensor) -> bool:
+    """Whether all numbers of a tensor lie far from 0, and near each other."""
+    if not tensor.is_floating_point() or tensor.numel() < 2:
+        return False
+    spread = tensor.max() - tensor.min()
+    return bool(spread > 0) and bool(tensor.mean().abs() > FAR * spread)
+
+
+def _nodes(target: Callable[..., Any] | None) -> list[ast.AST]:
+    if target is None:
+        return []
+    try:
+        return list(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(target)))))
+    except (OSError, TypeError, SyntaxError):  # built in, say
+        return []

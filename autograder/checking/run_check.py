@@ -1,10 +1,11 @@
 """Run one check against one answer, put the probes to it, and say why it fails."""
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from autograder.checking.asking.float32_retry import Narrow, by_precision
+import torch
+
 from autograder.checking.asking.probe_failures import refuse, refuse_changes, refuse_numbers
 from autograder.checking.asking.questions import Question, Replied, Session, until_lost
 from autograder.checking.asking.right_answer import asked
@@ -24,7 +25,10 @@ from autograder.checking.toolbox.registry import Check
 from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import AnswerLost, AnyAnswer
 from autograder.inside.limits import out_of_memory
+from autograder.inside.messages.values import mapped
 from autograder.settings import CARE_SHARE
+
+SPOKEN_OF = ("dtype", "double", "scalar type")  # in what PyTorch says where precisions meet
 
 
 def run_check(
@@ -137,11 +141,40 @@ def _right_in_float32(
     One stage may show it as the error that it is, and another as an error in place of a refusal.
     """
     if not any(
-        by_precision(getattr(one, "kind", ""), getattr(one, "message", "")) for one in failures
+        _by_precision(getattr(one, "kind", ""), getattr(one, "message", "")) for one in failures
     ):
         return False
     with noting() as notes:
-        return _trial(item, Session(Narrow(answer)), seed, notes) is None and not notes.lost
+        return _trial(item, Session(_Narrow(answer)), seed, notes) is None and not notes.lost
+
+
+def _by_precision(kind: str, message: str) -> bool:
+    """Whether an exception comes from tensors of two precisions."""
+    return kind in ("RuntimeError", "TypeError") and any(
+        word in message.lower() for word in SPOKEN_OF
+    )
+
+
+class _Narrow:
+    """Passes every request on with float32 in the place of float64.
+
+    Checks ask in float64, where rounding hides nothing. Who has written for float32 alone, which is
+    what PyTorch makes of numbers, is asked again in float32.
+    """
+
+    def __init__(self, answer: AnyAnswer) -> None:
+        self._answer = answer
+
+    def __getattr__(self, request: str) -> Callable[..., Any]:
+        def ask(*details: Any, **how: Any) -> Any:
+            found = getattr(self._answer, request)(*mapped(_narrowed, details), **how)
+            return _Narrow(found) if request == "build" else found
+
+        return ask
+
+
+def _narrowed(value: Any) -> Any:
+    return value.float() if getattr(value, "dtype", None) == torch.float64 else value
 
 
 def _probed(item: Check, given: Sequence[Replied], seed: int, notes: Notes) -> CheckFailed | None:

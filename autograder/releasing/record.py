@@ -10,26 +10,24 @@ from typing import Any
 import torch
 from rich.progress import track
 
-from attention.provided.data.numbers import CACHE
 from autograder import ROOT, CourseError, imports
 from autograder.checking.asking import recordings as recorded
-from autograder.checking.asking.fingerprints import fingerprint
 from autograder.checking.asking.questions import Question, Replied, agree, replies, until_lost
-from autograder.checking.asking.recordings import Noting, Recording, Replaying
+from autograder.checking.asking.recordings import Noting, Recording, Replaying, fingerprint
 from autograder.checking.asking.right_answer import asked_of
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.registry import reference
 from autograder.files import write_aside
 from autograder.inside.answer import LocalAnswer
 
-ASKING = ("fingerprints", "questions", "recordings", "right_answer")  # what this module uses
+ASKING = ("questions", "recordings", "right_answer")  # what this module uses
 RECORDING = [f"autograder.checking.asking.{name}" for name in ASKING]
 SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
 
 
 def kept_recordings(lesson: str) -> bytes:
     """What ``recordings`` gives, kept in ``.cache/`` until something changes that it depends on."""
-    path = CACHE / "recorded" / f"{lesson}-{_depends(lesson)}.zip"
+    path = ROOT / ".cache" / "recorded" / f"{lesson}-{_depends(lesson)}.zip"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         for old in path.parent.glob(f"{lesson}-*.zip"):

@@ -8,26 +8,10 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 
 from autograder import ROOT, lessons
-from autograder.building.gates.leaks import given, normal, solutions
+from autograder.building.gates.text import given, normal, solutions
 from autograder.building.lesson import Lesson, find, read
+from autograder.settings import COURSE
 
-# Lines that say nothing of a solution: Python's and PyTorch's own turns of phrase.
-IDIOMS = (
-    "with torch.no_grad():",
-    "T = q.shape[-2]",
-    "height, width = images.shape[2:]",
-    "for weight in weights:",
-    "for layer in self.layers:",
-    'if kind == "bilinear":',
-    'if kind == "reduced_rank":',
-    "torch.log_softmax(logits, dim=-1)",
-    "torch.arange(q.shape[-2], device=q.device)",
-    "for _ in range(steps):",
-    "if past is not None:",
-    "if real is not None:",
-    "nn.Linear(d_model, d_model, bias=False)",
-    "x = self.embedding(tokens)",
-)
 COMPILED = (".pyc", ".pyo", ".so", ".pyd")
 
 
@@ -56,7 +40,7 @@ def secrets(slugs: Sequence[str]) -> dict[str, str]:
     """
     known = all_lessons()
     before = [normal(one.library.read_text("utf-8")) for one in known if one.slug < min(slugs)]
-    public = {normal(line) for line in IDIOMS} | {line for one in known for line in given(one)}
+    public = {line for one in known for line in given(one)} | set(map(normal, COURSE.idioms))
     seen = {one.slug: _notebook(one) for one in known if one.slug <= max(slugs)}
     return {
         line: name

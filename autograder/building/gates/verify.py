@@ -24,10 +24,9 @@ from nbformat import NotebookNode
 
 from autograder import ROOT, CourseError, cell_metadata, lessons
 from autograder.building.build import build
-from autograder.building.gates import cards, care, evidence, mutants
+from autograder.building.gates import mutants, stored_answers
 from autograder.building.gates.affected import affected_names
-from autograder.building.gates.hint_quotes import unsaid
-from autograder.building.gates.leaks import leaks
+from autograder.building.gates.text import leaks, unsaid_claims, unsaid_quotes
 from autograder.building.lesson import Lesson, find, read
 from autograder.checking.run_check import accepts, run_check
 from autograder.checking.toolbox import registry
@@ -144,7 +143,7 @@ class _Gates:
             verdict.leaks = len(shown)
             verdict.failures += shown
             said = "\n".join(cell.source for cell in lesson.cells)
-            verdict.failures += evidence.unsaid(lesson.name, said, root)
+            verdict.failures += unsaid_claims(lesson.name, said, root)
         items = [self.checks[name] for name in lesson.exercises]
         verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0], with_mutants)
         verdict.alive = sum("accepts a mutant" in failure for failure in failures)
@@ -177,16 +176,16 @@ class _Gates:
             wrong, right = registry.mistakes(item), registry.alternatives(item)
             self.verdict.careless += len(registry.careless_answers(item))
             seeds = () if is_broken else self.seeds
-            self.verdict.failures += care.gate(item, points, released, seeds)
+            self.verdict.failures += stored_answers.gate(item, points, released, seeds)
             if not is_broken:
-                self.verdict.failures += cards.gate(self.lesson, item, self.seeds[0])
+                self.verdict.failures += stored_answers.cards(self.lesson, item, self.seeds[0])
             lucky, refused = self._surprises(item, wrong, right)
             told = []
             for known in wrong:
                 played = self._play(solved, {name: known.target}, skipped=name)
                 costs = sorted(played.keys() - self.broken)
                 told.append(self._mistake(item, known, costs, lucky.get(known.name)))
-            self.verdict.failures += unsaid(self.lesson, name, told)
+            self.verdict.failures += unsaid_quotes(self.lesson, name, told)
             self.verdict.alternatives += len(right)
             self.verdict.accepted += len(right) - len(refused)
             for known_name, failure in refused.items():

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from autograder.checking.asking.interleaved_objects import in_turn
 from autograder.checking.asking.probe_failures import proves
 from autograder.checking.asking.questions import Pair, Question, Replied, moved
 from autograder.checking.toolbox.registry import Check
@@ -24,6 +23,8 @@ LARGE = 100_000  # numbers among the arguments: a call with more is not repeated
 AGAIN = 1  # the seed of what an answer draws where it is asked once more
 OFFSET = 1000  # what is added to the number of an object that is built in float32
 MOVED = 2000  # and of one that is built to be called on the rehearsal device
+ONE, OTHER, THIRD = 3000, 4000, 5000  # and of those that are used in turn
+TURNS = 2  # calls of each of these
 
 
 def probes_of(
@@ -185,11 +186,53 @@ def _has_float64(value: Any) -> bool:
     return any(getattr(item, "dtype", None) == torch.float64 for item in leaves(value))
 
 
+def _in_turn(pairs: Sequence[Pair]) -> list[Question]:
+    """The questions to two objects that are built alike, and to one that is built otherwise.
+
+    Each of the two is to answer as if it were alone.
+    The first object of the check that answers twice without drawing is built twice more; else the
+    first that answers once.
+    """
+    lives = [(build, _life(pairs, build.built)) for build, _ in pairs if build.built]
+    lives = [(build, life) for build, life in lives if _count_calls(life)]
+    if not lives:
+        return []
+    build, life = max(lives, key=lambda pair: _count_calls(pair[1]))  # the first of several
+    ready = [one.request for one in life].index("call")
+    made = [moved(one, offset) for offset in (ONE, OTHER) for one in (build, *life[:ready])]
+    made += [moved(one, THIRD) for one in _built_otherwise(pairs, build)]
+    return made + [moved(one, offset) for one in life[ready:] for offset in (ONE, OTHER)]
+
+
+def _life(pairs: Sequence[Pair], number: int) -> list[Question]:
+    """What object ``number`` is asked, up to its last turn, as far as chance has no part in it."""
+    life: list[Question] = []
+    for question, reply in pairs:
+        if question.handle == number:
+            if reply.drew or reply.kind != "value" or _count_calls(life) == TURNS:
+                break
+            life += [question] if question.request != "parameters" else []
+    while life and life[-1].request != "call":
+        life.pop()
+    return life
+
+
+def _count_calls(life: Sequence[Question]) -> int:
+    return sum(question.request == "call" for question in life)
+
+
+def _built_otherwise(pairs: Sequence[Pair], build: Question) -> list[Question]:
+    """The first construction with other arguments, which may disturb those built before."""
+    known = str(build.details)
+    others = [one for one, reply in pairs if one.built and reply.kind == "value"]
+    return [one for one in others if str(one.details) != known][:1]
+
+
 # From the check's questions, with the right replies, to the questions of each probe.
 PROBES = {
     "device": _device,
     "float32": _float32,
     "gradients": _gradients,
     "again": _again,
-    "turns": in_turn,
+    "turns": _in_turn,
 }

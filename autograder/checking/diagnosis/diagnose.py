@@ -9,7 +9,6 @@ mutant of the right answer that replies in the same way.
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
 
 from autograder.checking.asking.questions import SEEDED, Exchange, Question, Replied, agree
 from autograder.checking.asking.right_answer import asked
@@ -62,10 +61,7 @@ def diagnose(
 
 def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> str:
     """What is wrong with the numbers of an answer whose results have another form besides."""
-    filled, open_ = (
-        list(zip(*columns, strict=True))
-        for columns in (_mended(everything), _mended(everything, lambda _: UNSAID))
-    )
+    filled, open_ = list(mended(everything)), list(mended(everything, lambda _: UNSAID))
     calls = [one for one in filled if one[0].request == "call" and not one[0].probe]
     same_form = all(one[1] is other[1] for one, other in zip(filled, everything, strict=True))
     if same_form or all(same_numbers(got, right, right) for _, got, right in calls):
@@ -88,14 +84,6 @@ def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> 
     return " ".join(part for part in (likely, where(calls)) if part)
 
 
-def _mended(
-    everything: Sequence[Exchange], missing: Callable[[Any], Any] = lambda item: item
-) -> tuple[list[Any], ...]:
-    """Questions, replies in the form of the right ones, and the right ones."""
-    questions, given, wanted = map(list, zip(*everything, strict=True))
-    return questions, list(mended(questions, given, wanted, missing)), wanted
-
-
 def _of_another_form(question: Question) -> bool:
     """Whether the reply to a question depends on the form of results: a list has no gradient."""
     return question.request == "gradients" or question.probe == "device"
@@ -109,7 +97,7 @@ def _hints(comparison: Comparison, telling: Sequence[Exchange]) -> set[str]:
     ]
     shaped = chance | _shaped_by_the_form(telling)
     found = (
-        _mistakes(comparison, telling, _agrees, everywhere, chance)
+        _mistakes(comparison, telling, agrees, everywhere, chance)
         or _mistakes(comparison, telling, _agrees_or_refuses, everywhere, chance)
         # None for an answer whose results are right, but for their form, their gradients or their
         # device: a mistake with another form may share that fault, and be known for its form.
@@ -121,11 +109,11 @@ def _hints(comparison: Comparison, telling: Sequence[Exchange]) -> set[str]:
     return {
         known.hint or ""
         for known in found
-        if _fits(of_answer(known, comparison), telling, everywhere, _agrees_exactly, chance)
+        if fits(of_answer(known, comparison), telling, _agrees_exactly, chance)
     }
 
 
-def _agrees(reply: Replied, got: Replied, right: Replied) -> bool:
+def agrees(reply: Replied, got: Replied, right: Replied) -> bool:
     return reply.agrees(got)
 
 
@@ -156,26 +144,21 @@ def _mistakes(
 
     if all(place in free or is_right(place) for place in places):
         return []
-    everywhere = range(len(exchanges))
-    return [
-        one
-        for one in mistakes_of(comparison)
-        if _fits(of_answer(one, comparison), exchanges, everywhere, alike, free)
-    ]
+    known = mistakes_of(comparison)
+    return [one for one in known if fits(of_answer(one, comparison), exchanges, alike, free)]
 
 
-def _fits(
+def fits(
     replies: Iterable[Replied],
     exchanges: Sequence[Exchange],
-    places: Iterable[int],
     alike: Alike,
     free: Collection[int] = (),
 ) -> bool:
-    """Whether these are ``alike`` the answer's replies at all ``places`` that are not ``free``."""
-    for place, reply in itertools.zip_longest(places, replies):
-        if place is None or reply is None:  # one of the two was interrupted
+    """Whether these are ``alike`` the answer's replies, at all places that are not ``free``."""
+    for place, (exchange, reply) in enumerate(itertools.zip_longest(exchanges, replies)):
+        if exchange is None or reply is None:  # one of the two was interrupted
             return False
-        if place not in free and not alike(reply, *exchanges[place][1:]):
+        if place not in free and not alike(reply, *exchange[1:]):
             return False
     return True
 
@@ -246,6 +229,6 @@ def _slip(comparison: Comparison, exchanges: list[Exchange], free: Collection[in
         for mutant, replies in of_mutants(comparison):
             if time.process_time() > end:
                 return ""
-            if _fits(replies, exchanges, range(len(exchanges)), same_numbers, free):
+            if fits(replies, exchanges, same_numbers, free):
                 return f"Your results are those of a right answer {mutant.words}."
     return ""

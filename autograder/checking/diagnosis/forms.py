@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from autograder.checking.asking.questions import Question, Replied
+from autograder.checking.asking.questions import Exchange, Replied
 from autograder.checking.toolbox.same_tensors import same as same_tensors
 from autograder.inside.messages.values import same
 
@@ -124,18 +124,14 @@ def _of_kind(value: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 def mended(
-    questions: Sequence[Question],
-    given: Sequence[Replied],
-    wanted: Sequence[Replied],
-    missing: Callable[[Any], Any] = lambda item: item,
-) -> Iterator[Replied]:
-    """The replies to calls in the form of the right ones, the others as they are."""
-    for question, got, right in zip(questions, given, wanted, strict=False):
+    exchanges: Sequence[Exchange], missing: Callable[[Any], Any] = lambda item: item
+) -> Iterator[Exchange]:
+    """The exchanges with the replies to calls in the form of the right ones, others as they are."""
+    for question, got, right in exchanges:
         if question.request == "call" and got.kind == right.kind == "value":
             made = in_form(got.value, right.value, missing)
-            yield got if made is got.value else dataclasses.replace(got, value=made)
-        else:
-            yield got
+            got = got if made is got.value else dataclasses.replace(got, value=made)
+        yield question, got, right
 
 
 def same_numbers(one: Replied, other: Replied, right: Replied) -> bool:

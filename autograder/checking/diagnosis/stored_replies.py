@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from autograder.checking.asking import recordings
-from autograder.checking.asking.fingerprints import fits
 from autograder.checking.asking.questions import KEPT, Question, Replied, replies
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis.mutations import Mutant, may_not_end, mutants
@@ -111,7 +110,7 @@ class _InShort(Replied):
     def agrees(self, other: Replied, exactly: bool = False) -> bool:
         if self.kind != "value" or other.kind != "value":
             return super().agrees(other, exactly)
-        return self.modified == other.modified and fits(self.value, other.value, exactly)
+        return self.modified == other.modified and recordings.fits(self.value, other.value, exactly)
 
 
 def _recorded(

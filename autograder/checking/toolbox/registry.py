@@ -8,7 +8,6 @@ with ``@mistake``, ``@alternative`` and ``@careless``. An instructor's own ones 
 """
 
 import importlib
-import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 from autograder import CourseError
 from autograder.checking.toolbox import cards
 from autograder.lessons import answer_modules
+from autograder.settings import COURSE
 
 Run = Callable[..., None]  # a check: run(student, draw)
 ONE_RIGHT_ANSWER = "one right answer"  # what an exercise is ``without`` where many are right
@@ -207,7 +207,7 @@ def reference(item: Check) -> Callable[..., Any] | None:
     if item.reference is not None:
         return item.reference
     try:
-        return getattr(importlib.import_module(f"attention.{item.lesson}"), item.name, None)
+        return getattr(importlib.import_module(f"{COURSE.library}.{item.lesson}"), item.name, None)
     except ImportError:
         return None
 
@@ -250,13 +250,6 @@ def _import_answers(lesson: str) -> None:
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
-
-
-def source_of_answers(lesson: str) -> str:
-    """The text of the modules with a lesson's stored answers, or '' if there is none."""
-    found = map(importlib.util.find_spec, answer_modules(lesson))
-    paths = [spec.origin for spec in found if spec is not None and spec.origin is not None]
-    return "\n".join(Path(path).read_text(encoding="utf-8") for path in paths)
 
 
 def strays(lesson: str) -> list[Answer]:

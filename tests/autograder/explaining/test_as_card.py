@@ -40,7 +40,7 @@ def test_an_edit_that_replies_alike_makes_a_card(tmp_path):
     path = tmp_path / "lesson.md"
     path.write_text(said.replace("…", "A hint."), encoding="utf-8")
     (card,) = cards.read(path)
-    assert (card.edits[0].old, card.edits[0].new) == ("amax", "amin")
+    assert "scores.amax(" in card.edits[0].old and "scores.amin(" in card.edits[0].new
 
 
 def test_what_no_small_edit_replies_like_makes_none():

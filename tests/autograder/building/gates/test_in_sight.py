@@ -8,9 +8,9 @@ import torch
 
 from attention.provided.data.numbers import Corpus
 from autograder import ROOT
-from autograder.building.gates import in_sight
 from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
+from tests.autograder.building.gates import in_sight
 
 SLUG = "02_sequence_to_sequence"
 
@@ -34,14 +34,13 @@ def never_ends(*args):
 
 
 def told(monkeypatch, item, seen, given=None):
-    monkeypatch.setattr(in_sight, "in_sight", lambda lesson: seen)
     monkeypatch.setattr(in_sight, "GIVEN", {item.name: given or {}})
-    return list(in_sight.gate([item], SLUG, seed=11))
+    return list(in_sight.gate([item], seen, seed=11))
 
 
 def test_what_earns_a_part_is_told_unless_there_is_a_reason(monkeypatch, loss):
     seen = {"a.token_loss": token_loss, "a.leaves": leaves, "a.endless": never_ends}
-    monkeypatch.setattr("autograder.building.gates.in_sight.SECONDS", 0.2)
+    monkeypatch.setattr(in_sight, "SECONDS", 0.2)
     told_of = "masked_cross_entropy: a.token_loss is in sight of its students, and earns points"
     assert told(monkeypatch, loss, seen) == [told_of]
     assert told(monkeypatch, loss, seen, {"a.token_loss": "its text names it"}) == []
@@ -58,31 +57,11 @@ def test_in_sight_is_what_the_grading_shows():
     assert Corpus in seen.values() and Corpus.batch in seen.values()
 
 
-# In a process of its own, for what is tried may read from a terminal or close what is open.
-GATE = """
-import ast, importlib, pathlib, sys
-from autograder import ROOT
-from autograder.building.gates import in_sight
-from autograder.building.lesson import read
-from autograder.checking.toolbox import registry
-from autograder.releasing.shown_mistakes import shown_mistakes
-slug, file = sys.argv[1:]
-items = registry.of_lesson(slug[3:]).values()
-mistakes = importlib.import_module(f"autograder.mistakes.{slug[3:]}")
-body = ast.parse(shown_mistakes(read(ROOT / "source" / f"{slug}.py"))).body
-defined = (ast.FunctionDef, ast.ClassDef)  # what is decorated is a mistake, and shown as one
-names = [one.name for one in body if isinstance(one, defined) and not one.decorator_list]
-more = {f"{mistakes.__name__}.{name}": getattr(mistakes, name) for name in names}
-found = list(in_sight.gate(items, slug, seed=11, more=more))
-pathlib.Path(file).write_text("\\n".join(["done", *found]))
-"""
-
-
 @pytest.mark.long
 @pytest.mark.every
 @pytest.mark.parametrize("slug", [path.stem for path in find()])
 def test_nothing_that_students_see_answers_an_exercise(slug, tmp_path):
     told = tmp_path / "told"
-    command = [sys.executable, "-c", GATE, slug, str(told)]
+    command = [sys.executable, "-m", in_sight.__name__, slug, str(told)]
     subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True)
     assert told.read_text(encoding="utf-8") == "done"

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from autograder.building.build import build
-from autograder.building.gates.leaks import normalised
+from autograder.building.gates.text import normalised
 from autograder.building.gates.verify import verify
 from autograder.commands import cli
 from autograder.commands import verify as command_module

@@ -3,8 +3,8 @@
 import pytest
 
 from autograder.building.build import build
-from autograder.building.gates import care
-from autograder.building.gates.hint_quotes import unsaid
+from autograder.building.gates import stored_answers
+from autograder.building.gates.text import unsaid_quotes
 from autograder.building.gates.verify import SEEDS, verify
 from autograder.checking.toolbox import expect, registry
 from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes
@@ -117,7 +117,7 @@ def test_a_hint_that_quotes_what_nobody_is_told(built, verdict):
 def test_what_counts_as_said(course, quote, said):
     _with_hint(course, quote)
     told = ["doubled: the double of [1, 3] is wrong.\n  got       [1] = 15"]
-    assert bool(unsaid(course.read(), "doubled", told)) is not said
+    assert bool(unsaid_quotes(course.read(), "doubled", told)) is not said
 
 
 def _with_hint(course, quote):
@@ -212,7 +212,7 @@ def test_a_stage_that_nobody_works_for():
 
     stages = (("a tensor", 1), ("sums", 2))
     item = registry.Check("sums", "mini", sums, reference=lambda x: x.sum(1), stages=stages)
-    found = list(care.stage_by_stage(item, (11,)))
+    found = list(stored_answers.stage_by_stage(item, (11,)))
     assert "sums: its_first_argument earns a tensor" in found
     assert "sums: zero earns a tensor" in found
     assert not any(failure.startswith(("sums: nothing", "sums: an_error")) for failure in found)

@@ -88,7 +88,7 @@ def test_an_answer_to_no_exercise_is_found(monkeypatch):
 
 
 def test_an_instructor_s_own_answers_are_known_with_the_lesson_s(monkeypatch, tmp_path):
-    """They are imported after the lesson's, are strays like them, and their text counts."""
+    """They are imported after the lesson's, and are strays like them."""
     folder = tmp_path / "mistakes"
     folder.mkdir()
     text = """from autograder.checking.toolbox.registry import mistake
@@ -105,7 +105,6 @@ mistake("{}", hint="x")(type("{}", (), dict(__module__=__name__)))
         item = registry.find("softmax")
         assert [known.name for known in registry.mistakes(item)] == ["ours", "own"]
         assert [known.name for known in registry.strays("one")] == ["lost"]
-        assert registry.source_of_answers("one").count("import mistake") == 3
     finally:
         for name in ("one", "own_for_one"):
             sys.modules.pop(f"autograder.mistakes.{name}", None)

@@ -1,26 +1,32 @@
-"""A gate for what a lesson's students can import: none of it answers one of its exercises."""
+"""What a lesson's students can import is tried as an answer to each of its exercises.
 
+As a program, with '02_sequence_to_sequence' and a file, it writes into the file what earns points:
+in a process of its own, for what is tried may read from a terminal or close what is open.
+"""
+
+import ast
 import contextlib
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any
+import sys
+from pathlib import Path
 
 from matplotlib import pyplot as plt
 
 from autograder import ROOT
 from autograder.building.gates.mutants import Endless, bounded
+from autograder.building.lesson import read
 from autograder.checking.diagnosis.stored_replies import little_memory
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
+from autograder.releasing.shown_mistakes import shown_mistakes
 from autograder.sandbox import visible_files
 from autograder.temporary import Temporary
 
 SECONDS = 0.5  # of CPU that an answer has at an exercise
 # What may earn points, by exercise: a function of the library, and why it gives nothing away.
-GIVEN: Mapping[str, Mapping[str, str]] = {
+GIVEN = {
     "masked_attention": {
         "attention.experiments.masked_attention.scaled_dot_product_attention": "that of lesson 05, "
         "which its students wrote: it earns the stage in which every query has a key"
@@ -32,23 +38,12 @@ GIVEN: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def gate(
-    items: Iterable[registry.Check],
-    lesson: str,
-    seed: int,
-    more: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
-) -> Iterator[str]:
-    """The functions in sight of a lesson's students that earn points in it, a line each.
-
-    lesson  '02_sequence_to_sequence'
-    more    by dotted name, what its release holds beside the library
-
-    Also the reasons in GIVEN that have gone stale.
-    """
-    candidates = in_sight(lesson) | dict(more)
+def gate(items, candidates, seed):
+    """Those of ``candidates``, by dotted name, that earn points, and the reasons gone stale."""
+    candidates = dict(candidates)
     with Temporary(prefix="autograder-") as folder, contextlib.chdir(folder), little_memory():
         for item in items:
-            earned = set[str]()
+            earned = set()
             for name, one in list(candidates.items()):
                 try:
                     with bounded(SECONDS):
@@ -63,12 +58,12 @@ def gate(
                 yield f"{item.name}: GIVEN names {name}, which earns nothing or is not in sight"
 
 
-def in_sight(lesson: str) -> dict[str, Callable[..., Any]]:
+def in_sight(lesson):
     """All functions, classes and methods of the library that can be imported, by dotted name.
 
     They are in the modules that the grading shows, which are more than a release holds.
     """
-    library, found = visible_files.LIBRARY, dict[int, tuple[str, Callable[..., Any]]]()
+    library, found = visible_files.LIBRARY, {}
     for path in sorted({*library.rglob("*.py")} - visible_files.hidden(library, lesson)):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         if not name.endswith("__main__"):
@@ -77,7 +72,7 @@ def in_sight(lesson: str) -> dict[str, Callable[..., Any]]:
     return dict(found.values())
 
 
-def _callables(name: str, there: Mapping[str, Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
+def _callables(name, there):
     for key, one in there.items():
         if callable(one) and str(getattr(one, "__module__", "")).startswith("attention"):
             yield f"{name}.{key}", one
@@ -86,9 +81,24 @@ def _callables(name: str, there: Mapping[str, Any]) -> Iterator[tuple[str, Calla
                 yield from _callables(f"{name}.{key}", methods)
 
 
-def _earns(item: registry.Check, target: Callable[..., Any], seed: int) -> bool:
+def _earns(item, target, seed):
     try:
         failure = run_check(item, LocalAnswer(target), seed, explain=False)
     except SystemExit:
         return False
     return failure is None or failure.cost < 1
+
+
+def released(slug):
+    """By dotted name, what a lesson's release holds beside the library, but for mistakes."""
+    mistakes = importlib.import_module(f"autograder.mistakes.{slug[3:]}")
+    body = ast.parse(shown_mistakes(read(ROOT / "source" / f"{slug}.py"))).body
+    defined = (ast.FunctionDef, ast.ClassDef)  # what is decorated is a mistake, and shown as one
+    names = [one.name for one in body if isinstance(one, defined) and not one.decorator_list]
+    return {f"{mistakes.__name__}.{name}": getattr(mistakes, name) for name in names}
+
+
+if __name__ == "__main__":
+    slug, file = sys.argv[1:]
+    found = gate(registry.of_lesson(slug[3:]).values(), in_sight(slug) | released(slug), seed=11)
+    Path(file).write_text("\n".join(["done", *found]), encoding="utf-8")

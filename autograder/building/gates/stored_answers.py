@@ -1,12 +1,15 @@
 """Gates for a check: enough stored answers, careless ones too, stages, a text to rest it all on."""
 
-import re
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from nbformat import NotebookNode
 
+from autograder.building.gates.text import normal, solutions, words
+from autograder.building.lesson import Lesson
+from autograder.checking.diagnosis.stored_replies import Comparison, of_answer
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
@@ -125,6 +128,20 @@ def unsupported(item: registry.Check, text: str) -> Iterator[str]:
             yield f"{item.name}: its check rests on {phrase!r}, which the lesson does not say"
 
 
-def words(text: str) -> str:
-    """A text without comment signs, stars, backticks and line ends: phrases go across them."""
-    return " ".join(re.sub(r"[#*`]", " ", text).split())
+def cards(lesson: Lesson, item: registry.Check, seed: int) -> Iterator[str]:
+    """Hints of cards that show a line of the solution, and cards that reply alike.
+
+    One hint may stand on several cards, but each of them replies in its own way: one that replies
+    as another does recognises nothing that the other does not.
+    """
+    known = [one for one in registry.mistakes(item) if one.text and not one.name.endswith(")")]
+    lines = [line for name, line in solutions(lesson) if name == item.name]
+    for one in known:
+        shown = [line for line in lines if line in normal(one.hint or "")]
+        for line in shown[:1]:
+            yield f"{item.name}: the hint of {one.name} shows a line of the solution: {line}"
+    asked = Comparison(item, seed, care=True)
+    for one, other in itertools.combinations(known, 2):
+        pairs = zip(of_answer(one, asked), of_answer(other, asked), strict=False)
+        if all(first.agrees(second, exactly=True) for first, second in pairs):
+            yield f"{item.name}: {one.name} and {other.name} reply alike; one of them is enough"
