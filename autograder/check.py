@@ -20,7 +20,6 @@ from autograder.checking.asking import recordings
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import CheckFailed, imported, not_defined
-from autograder.checking.waiting_notice import SECONDS, somebody_waits, word_after
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.server import Limited
 from autograder.settings import care_share, earned
@@ -85,9 +84,7 @@ def refuse_imported(item: registry.Check, answer: object) -> CheckFailed | None:
 def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
     """Run the check; print, shortened, what the answer printed. Warnings cost nothing."""
     printed = Limited(PRINTED_LIMIT)
-    told = somebody_waits()
     with (
-        word_after(SECONDS, item.name) if told else contextlib.nullcontext(),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),

@@ -9,7 +9,6 @@ with ``@mistake``, ``@alternative`` and ``@careless``. An instructor's own ones 
 
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from autograder.settings import COURSE
 
 Run = Callable[..., None]  # a check: run(student, draw)
 ONE_RIGHT_ANSWER = "one right answer"  # what an exercise is ``without`` where many are right
-EXERCISE = re.compile(r"^def ([A-Za-z]\w*)\(student", re.MULTILINE)  # in a module of checks
 T = TypeVar("T", bound=Callable[..., Any])
 
 
@@ -170,13 +168,6 @@ def find(name: str) -> Check:
 def is_exercise(name: str) -> bool:
     """Whether a lesson has an exercise of this name; imports nothing."""
     return name in _checks or bool(_texts(f"\ndef {name}(student"))
-
-
-def names(lesson: str) -> list[str]:
-    """The exercises of a lesson, as its check module has them; imports nothing."""
-    files = [file for file in _texts("") if file.stem == lesson]
-    texts = [file.read_text(encoding="utf-8") for file in files]
-    return [name for text in texts for name in EXERCISE.findall(text)]
 
 
 def import_all(holding: str = "") -> None:
