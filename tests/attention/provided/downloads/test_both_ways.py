@@ -1,0 +1,277 @@
+"""A text and a long file arrive whole or not at all, and every failure is one sentence."""
+
+import errno
+import gzip
+import hashlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pooch
+import pytest
+import requests
+
+from attention.provided.downloads import failures, resumable, text
+from attention.provided.downloads.failures import DownloadError, NoConnection, NotThere, named
+from tests.server import serving
+from tests.waiting import until
+
+CONTENT = random.Random(0).randbytes(300_000)
+PACKED = gzip.compress(CONTENT, mtime=0)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture(params=[text, resumable], ids=["text", "resumable"])
+def module(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def waited(monkeypatch):
+    """The seconds before other attempts, for which nobody waits here."""
+    seconds = []
+    monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=seconds.append))
+    monkeypatch.setattr(failures, "time", SimpleNamespace(sleep=seconds.append))
+    return seconds
+
+
+@pytest.fixture
+def site(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with serving({"/file": CONTENT, "/file.gz": PACKED}) as site:
+        yield site
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new" / "file"
+
+
+@pytest.fixture
+def get(site, path, module):
+    """Download the file; every error is one sentence, and only the right file has its name."""
+
+    def run(name="/file", address=None, path=path):
+        url = (site.address if address is None else address) + name
+        try:
+            module.download(url, path, len(CONTENT), SHA256)
+        except DownloadError as error:
+            assert "\n" not in str(error)
+            assert not path.is_file() or path.read_bytes() in (CONTENT, b"old")
+            raise
+        assert path.read_bytes() == CONTENT
+        assert os.listdir(path.parent) == ["file"]
+
+    return run
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_file_arrives_also_in_place_of_an_older_one(get, site, path, capfd, older):
+    if older:
+        path.parent.mkdir()
+        path.write_bytes(b"old")
+    get()
+    assert site.asked == ["/file"] and path.stat().st_mode & 0o777 == 0o644
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("module", [text], indirect=True)
+def test_a_text_is_unpacked(get):
+    get("/file.gz")
+
+
+@pytest.mark.parametrize("way", [408, 429, 500, 503, "break"])
+def test_a_busy_server_and_a_broken_connection_are_tried_again(get, site, waited, way):
+    site.plan = [way] * 3
+    get()
+    assert way == "break" or waited == [1, 2, 3]
+
+
+def test_a_server_that_stays_busy(get, site):
+    site.plan = [503] * 99
+    with pytest.raises(NoConnection) as raised:
+        get()
+    assert str(raised.value) == (
+        f"{site.address}/file: the server answers 503 Service Unavailable; "
+        "given up after 4 attempts"
+    )
+    assert len(site.asked) == 4
+
+
+@pytest.mark.parametrize("way", ["break", "stall"])
+def test_a_connection_that_always_ends_too_soon(get, site, monkeypatch, way):
+    monkeypatch.setattr(failures, "TIMEOUT", 0.2)
+    site.plan = [way] * 4
+    with pytest.raises(NoConnection, match=r"no connection \(.*\); given up after 4 attempts"):
+        get()
+    get()
+
+
+WRONG = {  # the content, and what is said of it as a text and as a long file
+    "a byte": (CONTENT[:-1] + bytes([CONTENT[-1] ^ 1]), *["expected SHA-256 {sum}…, got "] * 2),
+    "cut off": (CONTENT[:1000], "and only 1 000 of ", "it has 1 000 bytes, not 300 000"),
+    "empty": (b"", "and only 0 of ", "it has 0 bytes, not 300 000"),
+    "too long": (CONTENT * 2, "is longer than it", "it has 600 000 bytes, not 300 000"),
+    "a login page": (b"<!DOCTYPE html>\n<p>Who are you?", *["a web page, perhaps the login"] * 2),
+}
+WRONG_PACKED = {
+    "another": (gzip.compress(b"?" + CONTENT[1:]), "expected SHA-256 {sum}…, got "),
+    "damaged": (PACKED[:500] + bytes([PACKED[500] ^ 1]) + PACKED[501:], "damaged"),
+    "cut off, packed": (PACKED[:1000], "damaged"),
+    "a bomb": (gzip.compress(b"\0" * 10_000_000), "got "),
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_a_wrong_file_is_refused_and_the_old_one_stays(get, site, path, module, why):
+    path.parent.mkdir()
+    path.write_bytes(b"old")
+    site.files["/file"], *words = WRONG[why]
+    with pytest.raises(DownloadError) as raised:
+        get()
+    said = str(raised.value)
+    assert words[module is resumable].format(sum=SHA256[:16]) in said
+    assert f"{site.address}/file" in said and "nothing of it was kept" in said
+    assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["file"]
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("module", [text], indirect=True)
+@pytest.mark.parametrize("why", WRONG_PACKED)
+def test_a_wrong_packed_text_is_refused(get, site, path, why):
+    site.files["/file"], words = WRONG_PACKED[why]
+    with pytest.raises(DownloadError) as raised:
+        get()
+    assert words.format(sum=SHA256[:16]) in str(raised.value) and not path.exists()
+
+
+def test_a_server_that_does_not_say_how_much_will_come(get, site):
+    site.plan = ["unknown"]
+    get()
+
+
+def test_a_server_that_never_ends(get, site, path):
+    site.plan = ["endless"]
+    with pytest.raises(DownloadError, match="longer than it should be"):
+        get()
+    assert os.listdir(path.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(403, NotThere), (404, NotThere), (410, NotThere), (401, DownloadError)]
+)
+def test_a_refusal_is_asked_for_once_and_no_password_is_shown(get, site, status, kind):
+    site.plan = [status]
+    with pytest.raises(DownloadError) as raised:
+        get(address=site.address.replace("//", "//me:secret@"))
+    assert str(raised.value).startswith(f"{site.address}/file: the server answers {status} ")
+    assert raised.type is kind and len(site.asked) == 1
+    assert named("https://a@b/c@d") == "https://b/c@d" and named("file:///a@b") == "file:///a@b"
+
+
+def test_no_connection(get, waited):
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{one.getsockname()[1]}"
+    with pytest.raises(NoConnection) as raised:
+        get(address=address)
+    words = "no connection (Connection refused); given up after 4 attempts"
+    assert str(raised.value) == f"{address}/file: {words}"
+    assert waited == [1, 2, 3]
+
+
+def test_a_certificate_that_is_wrong_is_not_asked_again(get, monkeypatch, waited):
+    def fail(*_, **__):
+        raise requests.exceptions.SSLError("self-signed certificate")
+
+    monkeypatch.setattr(requests, "get", fail)
+    with pytest.raises(DownloadError, match="self-signed certificate"):
+        get()
+    assert waited == []
+
+
+@pytest.mark.parametrize("address", ["ftp://a", "/media/stick", "stick", "", "javascript:a"])
+def test_other_addresses_are_refused(get, address):
+    with pytest.raises(DownloadError, match="begins with http:// or https://, or with file:///"):
+        get(address=address)
+
+
+@pytest.mark.parametrize("module", [text], indirect=True)
+@pytest.mark.parametrize("address", ["http://", "http://[::1", "http://a:b", "http://a..b"])
+def test_addresses_that_are_none(get, address, waited):
+    with pytest.raises(DownloadError, match="is no valid address"):
+        get(address=address)
+    assert waited == []
+
+
+def test_a_folder_as_a_server(get, tmp_path, path):
+    folder = tmp_path / "ein Stück"
+    folder.mkdir()
+    (folder / "file").write_bytes(CONTENT)
+    get(address=f"file://{folder}")
+    with pytest.raises(NotThere, match="No such file"):
+        get("/other", address=f"file://{folder}", path=path.with_name("other"))
+
+
+# The disk
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(errno.ENOSPC, "there is no space left for .*file: free some"), (errno.EIO, "cannot be wri")],
+)
+def test_a_disk_that_fails_at_the_end(get, monkeypatch, number, says):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(shutil, "move", fail)
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(DownloadError, match=says):
+        get()
+
+
+def test_a_folder_that_may_not_be_written(get, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    with pytest.raises(DownloadError, match=r"file cannot be written: .*Permission denied"):
+        get()
+
+
+@pytest.mark.parametrize("inside", ["file", "folder/file"])
+def test_a_file_in_place_of_the_folder(get, tmp_path, inside):
+    (tmp_path / "taken").write_text("no folder")
+    with pytest.raises(DownloadError, match="there is a file where its folder should be"):
+        get(path=tmp_path / "taken" / inside)
+
+
+CODE = """
+import sys
+from pathlib import Path
+from {} import download
+download(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
+def test_a_killed_download_leaves_nothing_under_the_final_name(get, site, path, module):
+    site.plan = ["stall"]
+    words = [f"{site.address}/file", path, str(len(CONTENT)), SHA256]
+    process = subprocess.Popen([sys.executable, "-c", CODE.format(module.__name__), *words])
+    part = path.with_name("file.part")
+    begun = part.exists if module is resumable else lambda: site.asked
+    try:
+        until(lambda: begun() or process.poll() is not None, "the download to begin")
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert not path.exists()
+    module.download(words[0], path, len(CONTENT), SHA256)
+    assert path.read_bytes() == CONTENT
