@@ -34,11 +34,6 @@ def test_a_second_training_in_the_folder_is_refused(folder):
     assert folder.config() == {"steps": 3}
 
 
-def test_nothing_to_resume(tmp_path):
-    with pytest.raises(RunFolderError, match="holds no training"):
-        RunFolder(tmp_path).config()
-
-
 @pytest.mark.parametrize("number, says", [(errno.ENOSPC, "the disk is full"), (errno.EIO, "nput")])
 def test_a_failing_disk_is_said_and_the_old_file_stays(folder, monkeypatch, number, says):
     folder.save("x.safetensors", {"a": torch.zeros(1)}, {})
@@ -76,11 +71,6 @@ def test_a_damaged_file_is_said(folder, cut):
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(ModelFileError, match="damaged"):
         folder.load(path.name)
-
-
-def test_a_missing_file_is_said(folder):
-    with pytest.raises(ModelFileError, match="is missing"):
-        folder.load("y.safetensors")
 
 
 def test_metrics_come_back_up_to_a_step(folder):

@@ -138,13 +138,6 @@ def test_an_unknown_option_is_one_sentence(capsys, words):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_missing_corpus_is_one_sentence(tmp_path, capsys):
-    assert main(["multi30k", "--data", str(tmp_path), "--folder", str(tmp_path / "run")]) == 1
-    error = capsys.readouterr().err
-    assert "autograder data fetch multi30k" in error and error.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_second_training_and_other_settings_are_refused(tmp_path, capsys):
     folder = tmp_path / "run"
     RunFolder(folder).begin({"corpus": "numbers", "d_ff": 16, "steps": 8})

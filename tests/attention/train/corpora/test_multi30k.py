@@ -54,24 +54,6 @@ def quietly(*_):
 # What is listed
 
 
-def test_every_split_is_there_in_both_languages_raw_and_tokenised():
-    expected = {
-        f"{split}{kind}.{language}"
-        for split in ("train", "val", "test_2016_flickr")
-        for kind in ("", ".lc.norm.tok")
-        for language in ("en", "de")
-    }
-    assert set(multi30k.FILES) == expected
-    files = multi30k.FILES.values()
-    assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) for file in files)
-    assert len({file.sha256 for file in files}) == len(files)
-    assert multi30k.FILES["val.en"].path == "data/task1/raw/val.en.gz"
-    assert multi30k.FILES["val.lc.norm.tok.de"].path == "data/task1/tok/val.lc.norm.tok.de"
-    assert multi30k.addresses(multi30k.FILES["val.en"])[0].endswith(
-        "/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/val.en.gz"
-    )
-
-
 def test_the_card_lists_every_text_with_its_size_and_sha256():
     card = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)` \| ([\d ]+) \| `([0-9a-f]{64})` \|$", card, re.MULTILINE)
@@ -111,40 +93,27 @@ def test_load_splits_at_line_ends_only(texts, folder, split, n, tokenised):
     assert german[3] == f"de 3 grün\u2028und\u0085blau {split}{kind}.de ."
 
 
-def test_what_is_not_there(folder):
-    with pytest.raises(CorpusError) as raised:
-        load("val", "en", folder=folder)
-    assert str(raised.value) == (
-        f"val.lc.norm.tok.en is not in {folder}: "
-        f"fetch it with autograder data fetch multi30k --data {folder}"
-    )
+FETCH = "with autograder data fetch multi30k --data "
+SPOILT = {
+    "missing": (Path.unlink, f"val.en is not in {{folder}}: fetch it {FETCH}"),
+    "altered": (lambda path: path.write_bytes(b"E" + path.read_bytes()[1:]), f"mend it {FETCH}"),
+    "cut": (lambda path: path.write_bytes(path.read_bytes()[:-1]), f"mend it {FETCH}"),
+    "unreadable": (lambda path: path.unlink() or path.mkdir(), "val.en cannot be read: Is a dir"),
+}
 
 
-def test_the_usual_folder_needs_no_option(folder, monkeypatch):
-    monkeypatch.setattr(multi30k, "FOLDER", folder)
-    with pytest.raises(CorpusError, match="fetch it with autograder data fetch multi30k$"):
-        load("val", "en", folder=folder)
-
-
-@pytest.mark.parametrize("change", ["a byte", "cut", "longer", "empty"])
-def test_what_was_altered(texts, folder, change):
+@pytest.mark.parametrize("how", SPOILT)
+def test_what_cannot_be_used_says_how_it_is_fetched(texts, folder, how, monkeypatch):
     put(folder, texts)
-    text = texts["val.en"]
-    (folder / "val.en").write_bytes(
-        {"a byte": b"E" + text[1:], "cut": text[:-1], "longer": text + b"\n", "empty": b""}[change]
-    )
-    with pytest.raises(CorpusError) as raised:
+    spoil, says = SPOILT[how]
+    spoil(folder / "val.en")
+    assert multi30k.state("val.en", folder) == ("altered" if how == "cut" else how)
+    with pytest.raises(CorpusError, match=re.escape(says.format(folder=folder))):
         load("val", "en", tokenised=False, folder=folder)
-    assert str(raised.value) == (
-        f"{folder}/val.en is not what it was (its SHA-256 differs): "
-        f"mend it with autograder data fetch multi30k --data {folder}"
-    )
-
-
-def test_what_cannot_be_read(folder):
-    (folder / "val.en").mkdir(parents=True)
-    with pytest.raises(CorpusError, match="val.en cannot be read: Is a directory"):
-        load("val", "en", tokenised=False, folder=folder)
+    monkeypatch.setattr(multi30k, "FOLDER", folder)  # the usual folder needs no option
+    if how != "unreadable":
+        with pytest.raises(CorpusError, match="with autograder data fetch multi30k$"):
+            load("val", "en", tokenised=False, folder=folder)
 
 
 @pytest.mark.parametrize("wanted", [("test", "en"), ("train", "fr"), ("../train", "en")])
@@ -180,8 +149,6 @@ def test_fetch_mends_what_was_altered(repository, texts, folder):
     put(folder, texts)
     (folder / "val.en").write_bytes(b"altered")
     (folder / "train.de").unlink()
-    assert multi30k.state("val.en", folder) == "altered"
-    assert multi30k.state("train.de", folder) == "missing"
     fetch(folder, say=quietly)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == texts
     assert repository.asked == [
@@ -207,29 +174,18 @@ def test_mirrors(texts, folder, layout, end, monkeypatch):
 def test_a_mirror_without_the_files(texts, folder):
     with serving({}) as site, pytest.raises(NotThere) as raised:
         fetch(folder, site.address, say=quietly)
-    assert str(raised.value) == (
-        f"{site.address} has none of train.en.gz, train.en, data/task1/raw/train.en.gz "
-        "(the server answers 404 Not Found); "
-        "check the address, or leave out --mirror to ask the repository itself"
-    )
+    assert str(raised.value).startswith(f"{site.address} has none of train.en.gz, train.en, data/")
+    assert str(raised.value).endswith("or leave out --mirror to ask the repository itself")
 
 
-def test_a_repository_without_the_files(repository, folder):
-    repository.files.clear()
-    with pytest.raises(NotThere, match="404 Not Found; name a copy of the files with --mirror URL"):
-        fetch(folder, say=quietly)
-
-
-def test_without_network_the_address_and_the_mirror_are_named(repository, folder, monkeypatch):
+@pytest.mark.parametrize(("plan", "wrong"), [([404], NotThere), ([503] * 4, NoConnection)])
+def test_a_repository_without_the_files_or_the_network(
+    repository, folder, monkeypatch, plan, wrong
+):
     monkeypatch.setattr(time, "sleep", quietly)
-    repository.plan = [503] * 4
-    with pytest.raises(NoConnection) as raised:
+    repository.plan = plan
+    with pytest.raises(wrong, match="name a copy of the files with --mirror URL"):
         fetch(folder, say=quietly)
-    assert str(raised.value) == (
-        f"{repository.address}/data/task1/raw/train.en.gz: the server answers 503 Service "
-        "Unavailable; given up after 4 attempts; "
-        "try again later, or name a copy of the files with --mirror URL"
-    )
 
 
 def test_a_mirror_with_a_wrong_file_is_not_believed(texts, folder):

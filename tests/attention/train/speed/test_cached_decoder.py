@@ -56,11 +56,3 @@ def test_with_a_window_the_buffer_does_not_grow():
     model, _ = loaded("llama")
     _, past = CachedDecoder(model)(torch.full((1, ROOM + 1), 7))
     assert past.buffer.shape[4] > ROOM and past.dropped == 0
-
-
-def test_a_new_text_begins_with_no_past():
-    model, stored = loaded("llama")
-    read = CachedDecoder(model)
-    first, _ = read(stored.ids["none"])
-    again, _ = read(stored.ids["none"])
-    assert torch.equal(first, again) and first.shape == (2, 1, 50)
