@@ -10,7 +10,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-search bench-term
+.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-search bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -78,21 +78,12 @@ bench-busy: install     ## grade right answers while ten other programs keep the
 bench-attention: install  ## compare the course's attention with PyTorch's
 	$(BIN)/python benchmarks/attention_kernels.py
 
-bench-products: install ## time the products of a training in float32, by PyTorch and by oneDNN
-	$(BIN)/python benchmarks/products.py
-
-bench-bpe: install      ## train a tokeniser of 10 000 merges; CORPUS=folder names the texts
-	$(BIN)/python benchmarks/bpe.py
-
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
 	$(BIN)/python -m benchmarks.training --compile
 
-bench-peers: install    ## race x-transformers, transformers and PyTorch's own: training, attention, decoding, search, lesson 20's decoder
+bench-peers: install    ## race x-transformers, transformers and PyTorch's own: training, also of lesson 20's decoder
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,peers]'
 	$(BIN)/python -m benchmarks.peers
-
-bench-scaling: install  ## how time and memory of training grow with length, batch, layers and vocabulary
-	$(BIN)/python -m benchmarks.scaling
 
 bench-search: install   ## ten questions on Python's docstrings, beside a search for words; 100 000 passages
 	$(BIN)/python -m benchmarks.search quality

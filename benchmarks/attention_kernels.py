@@ -4,10 +4,10 @@
 
 Every block is one run: its rows take turns, so that a busy machine slows all of them alike, and the
 ratios compare with its first row (below 1 is faster, or smaller). The layers have a block for each
-kind of mask, which all rows get, and the fused layer one more for shapes of masks. Plain attention
-is shown with tables (B, H, T, T) that are allocated anew, as they are, and with tables that are
-kept, the fused kernel in float32 and, with the conversions, in bfloat16. Time is the shortest of
-all repeats, since other programs can only add to it; with --threads 1 it is processor time.
+kind of mask, which all rows get. Plain attention is shown with tables (B, H, T, T) that are
+allocated anew, as they are, and with tables that are kept, the fused kernel in float32 and, with
+the conversions, in bfloat16. Time is the shortest of all repeats, since other programs can only add
+to it; with --threads 1 it is processor time.
 Backward computes the gradients of the inputs and of all parameters. Memory is the peak above what
 was allocated before, inputs and weights left out. On a CPU it is that of PyTorch's allocator,
 counted by its profiler.
@@ -82,24 +82,6 @@ def layers(T, device, name="no mask"):
         "nn.MultiheadAttention, with weights": (lambda x: theirs(x, x, x, **same)[0], a),
         "MultiHeadAttention": (lambda x: explicit(x, x, x, mask), b),
         "MultiHeadAttention, fused": (lambda x: fused(x, x, x, mask), c),
-    }
-
-
-def shapes(T, device):
-    """Input x, and the fused layer under masks of every shape that hide nothing, as functions."""
-    inputs = [torch.randn(BATCH, T, D_MODEL, device=device, requires_grad=True)]
-    layer = MultiHeadAttention(D_MODEL, N_HEADS, fused=True).to(device)
-    parameters = list(layer.parameters())
-
-    def under(*shape):
-        mask = torch.ones(shape, dtype=torch.bool, device=device) if shape else None
-        return lambda x: layer(x, x, x, mask), parameters
-
-    return inputs, {
-        "fused, no mask": under(),
-        "fused, mask (T, T)": under(T, T),
-        "fused, mask (B, 1, T)": under(BATCH, 1, T),
-        "fused, mask (B, T, T)": under(BATCH, T, T),
     }
 
 
@@ -246,7 +228,7 @@ def main(arguments=None):
         torch.set_num_threads(options.threads)
     seconds = 0.2 if options.quick else 2.0
     print(f"B={BATCH}, d_model={D_MODEL}, H={N_HEADS}, float32, torch {torch.__version__}")
-    summary, masked = [], []
+    summary = []
     for device in options.devices:
         threads = f"{torch.get_num_threads()} threads"
         print(f"\n=== {torch.cuda.get_device_name() if device == 'cuda' else f'CPU, {threads}'}")
@@ -259,22 +241,9 @@ def main(arguments=None):
                     fused = ratios["MultiHeadAttention, fused"]
                     summary.append((device, f"T={T}", name, _way(backward), *fused))
                 block("attention, its type", types, T, device, backward, seconds)
-                under = block("layer, shapes of masks", shapes, T, device, backward, seconds)
-                masked += [
-                    (device, f"T={T}", name, _way(backward), *ratio)
-                    for name, ratio in under.items()
-                ][1:]
             block("attention, its tables", tables, T, device, False, seconds)
-    summarise(
-        "MultiHeadAttention(fused=True) over nn.MultiheadAttention(need_weights=False)", summary
-    )
-    summarise("MultiHeadAttention(fused=True), with a mask over without", masked)
-
-
-def summarise(title, rows):
-    """Print ratios: rows of (device, T, name, way, time ratio, memory ratio)."""
-    print(f"\n{title}:")
-    for device, T, name, way, spent, held in rows:
+    print("\nMultiHeadAttention(fused=True) over nn.MultiheadAttention(need_weights=False):")
+    for device, T, name, way, spent, held in summary:
         print(f"  {device:<5} {T:<8} {name:<24}{way:<20} time {spent:.2f}   memory {held:.2f}")
 
 

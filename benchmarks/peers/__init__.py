@@ -1,4 +1,4 @@
-"""The library beside its peers: ``make bench-peers``, or ``python -m benchmarks.peers``.
+"""The library beside its peers: ``make bench-peers``; read __main__.py first.
 
 The peers are nn.Transformer, x-transformers and transformers. The last two are no dependencies of
 the project: who is not installed is left out, with a sentence.

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from attention.modern_decoder import ModernDecoder, pair_up
-from attention.provided.models.decoders.llama import load_llama, renamed
+from attention.provided.models.decoders.llama import load_llama
 from attention.train.core.devices import dtype_of_products
 from attention.train.speed.decoder import DecoderLoss, prepare_decoder
 from attention.training import TrainStep
@@ -38,8 +38,11 @@ BATCHES = {"mini": (2, 8, 2), "tiny": (8, 256, 1), "small": (4, 256, 1), "base":
 ON_CUDA = BATCHES | {"tiny": (32, 256, 8), "small": (32, 256, 8), "base": (32, 256, 4)}
 
 
-def make_batches(name, device="cpu"):
-    """Batches (read, target) of random ids, (B, T) each, of a size by its name."""
+def batches_of(name, device="cpu", tokens=None):
+    """Batches (read, target) of random ids, (B, T) each, of a size by its name.
+
+    Every text has as many tokens: `tokens` is there for the other race alone.
+    """
     draw = torch.Generator().manual_seed(0)
     texts, T, count = (ON_CUDA if device == "cuda" else BATCHES)[name]
     ids = torch.randint(3, VOCABULARY[name], (count, texts, T + 1), generator=draw)
@@ -71,17 +74,6 @@ class Llama(nn.Module):
     def give(self, model):
         """Give a ModernDecoder its weights."""
         load_llama(model, self.inner.state_dict(), pair_up)
-
-    @torch.no_grad()
-    def take(self, model):
-        """Take over those of a ModernDecoder."""
-        attention, weights = model.layers[0].attention, model.state_dict()
-        heads = {"q_proj": attention.n_heads, "k_proj": attention.n_kv_heads}
-        for name, parameter in self.inner.named_parameters():
-            weight, part = weights[renamed(name)], name.split(".")[-2]
-            rows = torch.arange(len(weight))[:, None]
-            order = pair_up(rows, heads[part])[:, 0] if part in heads else rows[:, 0]
-            parameter[order] = weight
 
 
 class XTransformers(nn.Module):

@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import math
 import multiprocessing
 import os
 import resource
@@ -56,33 +55,29 @@ def present(contestants):
     return found
 
 
-def race(contestants, settings, rounds, units=1, threads=1, device="cpu"):
+def race(contestants, settings, rounds, device="cpu"):
     """Let the contestants take turns; returns a Result for each.
 
     settings  keyword arguments of every `make`
     rounds    turns of each; the one that comes first changes from round to round
-    units     how often a turn does the unit of work
     device    "cpu" or "cuda": where the work is done, and so how time and memory are taken
-
-    A contestant that fails at the start is left out, with a sentence, unless it is the first.
     """
-    runners = [Runner(one, settings, threads, device) for one in contestants]
-    started = list(runners)
+    runners, results = [], [Result(one.name) for one in contestants]
     try:
-        runners[0].ask(1)  # nobody pays for the start
-        runners = [runners[0], *(one for one in runners[1:] if one.starts())]
-        results = [Result(one.name) for one in runners]
+        for one in contestants:
+            runners.append(Runner(one, settings, device))
+            runners[-1].ask("work")  # nobody pays for the start
         for turn in range(rounds):
-            order = [(turn + place) % len(runners) for place in range(len(runners))]
-            for place in order:
-                cpu, wall, value = runners[place].ask(units)
+            for place in range(len(runners)):
+                place = (turn + place) % len(runners)
+                cpu, wall, value = runners[place].ask("work")
                 results[place].cpu.append(cpu)
                 results[place].wall.append(wall)
                 results[place].value = value
         for runner, result in zip(runners, results, strict=True):
-            result.mib = runner.ask(None)
+            result.mib = runner.ask("memory")
     finally:
-        for runner in started:
+        for runner in runners:
             runner.end()
     return results
 
@@ -97,31 +92,22 @@ def ratios(results, of="cpu"):
 class Runner:
     """A contestant's process."""
 
-    def __init__(self, contestant, settings, threads, device):
+    def __init__(self, contestant, settings, device):
         context = multiprocessing.get_context("spawn")
         self.name = contestant.name
         self.pipe, other = context.Pipe()
-        arguments = (other, contestant, settings, threads, device)
+        arguments = (other, contestant, settings, device)
         self.process = context.Process(target=_serve, args=arguments, daemon=True)
         self.process.start()
         other.close()
 
-    def ask(self, units):
-        """Let it do some units of work: (cpu, wall, value); None asks for its peak in MiB."""
+    def ask(self, what):
+        """Its answer to "work", (cpu, wall, value), or to "memory", its peak in MiB."""
         try:
-            self.pipe.send(units)
+            self.pipe.send(what)
             return self.pipe.recv()
         except (EOFError, ConnectionError):
             raise SystemExit(f"{self.name} ended before its turn; see above") from None
-
-    def starts(self):
-        """Do a unit of work that nobody counts; whether that went well."""
-        try:
-            self.ask(1)
-        except SystemExit as error:
-            print(f"  {error}; it is left out", flush=True)
-            return False
-        return True
 
     def end(self):
         """End the process."""
@@ -131,87 +117,33 @@ class Runner:
             self.process.kill()
 
 
-def differences(function, names, *arguments):
-    """The results of function(name, *arguments), all from one process of its own: a dict.
-
-    What fails is said in a sentence, and its result is NaN.
-    """
-    found = {}
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        for name in names:
-            try:
-                found[name] = pool.apply(function, (name, *arguments))
-            except Exception as error:
-                first = str(error).partition("\n")[0]
-                print(f"  {name} failed: {type(error).__name__}: {first}", flush=True)
-                found[name] = math.nan
-    return found
-
-
-def _serve(pipe, contestant, settings, threads, device):
+def _serve(pipe, contestant, settings, device):
     """What a contestant's process does: it works whenever it is asked, until the pipe closes."""
     import torch
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     if contestant.package is not None:
         importlib.import_module(PACKAGES[contestant.package])
-    meter = CudaMeter() if device == "cuda" else Meter()
+    cuda = torch.cuda if device == "cuda" else None
+    before = cuda.memory_allocated() / 2**20 if cuda else resident_mib()
     run = contestant.make(contestant.name, **settings)
-    meter.forget_peak()
+    cuda.reset_peak_memory_stats() if cuda else forget_peak()
     while True:
         try:
-            units = pipe.recv()
+            asked = pipe.recv()
         except EOFError:
             return
-        if units is None:
-            pipe.send(meter.peak_mib())
+        if asked == "memory":
+            peak = cuda.max_memory_allocated() / 2**20 if cuda else peak_mib()
+            pipe.send(peak - before)
             continue
-        meter.wait()
+        if cuda:
+            cuda.synchronize()
         begin, used = time.perf_counter(), time.process_time()
-        for _ in range(units):
-            value = run()
-        meter.wait()
+        value = run()
+        if cuda:
+            cuda.synchronize()
         pipe.send((time.process_time() - used, time.perf_counter() - begin, value))
-
-
-class Meter:
-    """Counts the memory of this process from now on."""
-
-    def __init__(self):
-        self.before = resident_mib()
-
-    def wait(self):
-        """Return when all work is done: on a CPU it is."""
-
-    def forget_peak(self):
-        """Let the peak count from now on."""
-        forget_peak()
-
-    def peak_mib(self):
-        """The peak above what there was at first."""
-        return peak_mib() - self.before
-
-
-class CudaMeter:
-    """Counts what PyTorch's allocator gives out on a GPU, and waits for the GPU's work."""
-
-    def __init__(self):
-        import torch
-
-        self.cuda = torch.cuda
-        self.before = self.cuda.memory_allocated()
-
-    def wait(self):
-        """Return when the GPU has done all that it was given."""
-        self.cuda.synchronize()
-
-    def forget_peak(self):
-        """Let the peak count from now on."""
-        self.cuda.reset_peak_memory_stats()
-
-    def peak_mib(self):
-        """The peak above what there was at first."""
-        return (self.cuda.max_memory_allocated() - self.before) / 2**20
 
 
 def _status(name):

@@ -5,7 +5,6 @@ one table for both embeddings and the output. None drops weights of the attentio
 PyTorch's attention kernel. Where an architecture differs, DIFFERS says so.
 """
 
-import functools
 import random
 
 import torch
@@ -42,7 +41,6 @@ BETAS, EPS, MAX_NORM = (0.9, 0.98), 1e-9, 1.0
 DIFFERS = {
     "nn.Transformer": "the same architecture",
     "x-transformers": "no biases in its attentions and norms, else the same",
-    "MarianMT": "norms behind the sublayers, none behind the stacks",
 }
 
 
@@ -69,13 +67,12 @@ def real_tokens(batches):
     return sum(int((ids != PAD).sum()) for batch in batches for ids in batch)
 
 
-def course(size, pre_norm=True, dropout=DROPOUT):
+def course(size, dropout=DROPOUT):
     """The course's model, with weights that depend on nothing but the sizes."""
     torch.manual_seed(0)
     sizes = {name: value for name, value in size.items() if name != "vocab_size"}
     vocabularies = (size["vocab_size"], size["vocab_size"])
-    options = {"dropout": dropout, "tied": "all", "pre_norm": pre_norm, "fused": True}
-    return Transformer(*vocabularies, **sizes, **options)
+    return Transformer(*vocabularies, **sizes, dropout=dropout, tied="all", fused=True)
 
 
 class NNTransformer(PyTorchTransformer):
@@ -137,13 +134,13 @@ class XTransformers(PyTorchTransformer):
             for a in ours.layers:
                 for name in ("attention", "cross_attention"):
                     if hasattr(a, name):
-                        take_projections(getattr(a, name), next(blocks))
+                        _take_projections(getattr(a, name), next(blocks))
                 feed_forward = next(blocks).ff
                 feed_forward[0][0].load_state_dict(a.feed_forward.linear_1.state_dict())
                 feed_forward[2].load_state_dict(a.feed_forward.linear_2.state_dict())
 
 
-def take_projections(ours, theirs):
+def _take_projections(ours, theirs):
     """Copy the projections of the course's attention into that of x-transformers."""
     for name, other in (("W_q", "to_q"), ("W_k", "to_k"), ("W_v", "to_v"), ("W_o", "to_out")):
         getattr(theirs, other).weight.copy_(getattr(ours, name).weight)
@@ -161,9 +158,10 @@ def _take_packed(ours, theirs):
     theirs.out_proj.load_state_dict(ours.W_o.state_dict())
 
 
-def tokens_of(name, device):
-    """Tokens of a batch on each side, and how many batches a turn has, of a size by its name."""
-    return (ON_CUDA if device == "cuda" else TOKENS)[name]
+def batches_of(name, device, tokens=None):
+    """The batches of a size by its name, with other than the usual tokens on a side if given."""
+    usual, count = (ON_CUDA if device == "cuda" else TOKENS)[name]
+    return make_batches(SIZES[name], tokens or usual, count)
 
 
 def prepare_device(device, batches):
@@ -214,19 +212,13 @@ def step_of_peer(kind, size, batches, device="cpu", dtype="auto"):
     return model, run
 
 
-def kind_of(name):
-    """The class of a peer's model."""
-    if name == "MarianMT":
-        from benchmarks.peers.marian import Marian
-
-        return Marian
-    return {"nn.Transformer": NNTransformer, "x-transformers": XTransformers}[name]
+PEERS = {"nn.Transformer": NNTransformer, "x-transformers": XTransformers}
 
 
 def make(name, size, batches, device="cpu", dtype="auto"):
     """One pass over the batches as a function; it returns (parameters, loss of each step)."""
     made = step_of_course(size, batches, device, dtype) if name == "course" else None
-    model, run = made or step_of_peer(kind_of(name), size, batches, device, dtype)
+    model, run = made or step_of_peer(PEERS[name], size, batches, device, dtype)
     count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     return lambda: (count, run())
 
@@ -234,12 +226,10 @@ def make(name, size, batches, device="cpu", dtype="auto"):
 def difference(name, size, batch, device="cpu"):
     """The largest difference of a logit from the course's, with its weights and out of training.
 
-    Both compute in float32.
-
-    What the peer does not have, biases in the case of x-transformers, is zero in the course's.
+    Both compute in float32. What the peer does not have, biases in the case of x-transformers, is
+    zero in the course's.
     """
-    model = course(size, pre_norm=name != "MarianMT").eval()
-    peer = kind_of(name)(**size).eval()
+    model, peer = course(size).eval(), PEERS[name](**size).eval()
     with torch.no_grad():
         if name == "x-transformers":
             for layer in model.modules():
@@ -257,22 +247,4 @@ CONTESTANTS = [
     Contestant("course", make),
     Contestant("nn.Transformer", make),
     Contestant("x-transformers", make, "x-transformers"),
-    Contestant("MarianMT", make, "transformers"),
 ]
-
-
-def in_types(contestants, dtypes, make=make):
-    """Each contestant once for every dtype, which its name tells if there are several."""
-    return [
-        Contestant(
-            f"{one.name}, {dtype}" if len(dtypes) > 1 else one.name,
-            functools.partial(_make_in, make, one.name, dtype),
-            one.package,
-        )
-        for dtype in dtypes
-        for one in contestants
-    ]
-
-
-def _make_in(make, name, dtype, _, **settings):
-    return make(name, **settings, dtype=dtype)

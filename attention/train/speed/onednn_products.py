@@ -1,7 +1,7 @@
 """Matrix products in float32 by oneDNN, on CPUs where those of PyTorch are only half as fast.
 
 On a CPU PyTorch leaves float32 to MKL, Intel's library, which on a processor of AMD with AVX-512
-does half of what oneDNN does, another part of PyTorch: `make bench-products`.
+does half of what oneDNN does, another part of PyTorch.
 """
 
 import functools
