@@ -1,53 +1,21 @@
-"""The library of lesson 03: one step, one layer and the whole translator agree."""
+"""The library of lesson 03: its exercises and the whole translator agree."""
 
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from attention.bahdanau_attention import (
-    AdditiveAttention,
     BahdanauTranslator,
-    additive_scores,
     bidirectional_annotations,
-    masked_softmax,
 )
 from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import EOS
-
-F64 = torch.float64
-seeds = st.integers(0, 10**6)
-
-
-@given(seed=seeds)
-@settings(max_examples=30)
-def test_the_layer_is_its_two_functions(seed):
-    torch.manual_seed(seed)
-    layer = AdditiveAttention(3, 4, 5).double()
-    q, k, values = (torch.randn(2, *shape, dtype=F64) for shape in ((5, 3), (7, 4), (7, 6)))
-    lengths = torch.tensor([4, 7])
-    context, weights = layer(q, k, values, lengths)
-    scores = additive_scores(q, k, layer.W_q.weight, layer.W_k.weight, layer.v.weight[0])
-    torch.testing.assert_close(weights, masked_softmax(scores, lengths))
-    torch.testing.assert_close(context, masked_softmax(scores, lengths) @ values)
-
-
-def test_the_layer_can_be_differentiated():
-    layer = AdditiveAttention(3, 4, 5).double()
-    q, k = (torch.randn(2, 2, d, dtype=F64, requires_grad=True) for d in (3, 4))
-    lengths = torch.tensor([1, 2])
-    assert torch.autograd.gradcheck(lambda q, k: layer(q, k, k, lengths), (q, k))
 
 
 def test_annotations_are_those_of_the_translator():
     torch.manual_seed(0)
     model = BahdanauTranslator(9, 8, d_embedding=3, d_state=4)
     source, lengths = torch.randint(3, 9, (3, 6)), torch.tensor([6, 2, 5])
-    names = ("W_x", "W_h", "b_x", "b_h")
-    weights = list(model.encoder.parameters())
-    ahead, back = (
-        dict(zip(names, weights[:4], strict=True)),
-        dict(zip(names, weights[4:], strict=True)),
-    )
+    names, weights = ("W_x", "W_h", "b_x", "b_h"), list(model.encoder.parameters())
+    ahead, back = (dict(zip(names, some, strict=True)) for some in (weights[:4], weights[4:]))
     x = model.source_embedding(source)
     inside = torch.arange(6) < lengths[:, None]
     ours = bidirectional_annotations(x, lengths, ahead, back)[inside]

@@ -7,9 +7,7 @@ import torch
 
 from attention.provided.data.tokens import PAD
 from attention.provided.files import ROOT
-from attention.provided.models import translators
 from attention.sequence_to_sequence import masked_cross_entropy
-from attention.train import shipped
 from attention.transformer import Transformer
 
 PATH = ROOT / "docs" / "transformer_on_one_page.py"
@@ -30,10 +28,6 @@ def ids(B, T, size, lengths):
     return drawn.masked_fill(torch.arange(T) >= torch.tensor(lengths)[:, None], PAD)
 
 
-def test_it_has_at_most_120_lines():
-    assert len(PATH.read_text(encoding="utf-8").splitlines()) <= 120
-
-
 def test_the_same_weights_give_the_same_scores_and_gradients(page):
     torch.manual_seed(0)
     ours = Transformer(9, 11, **SIZES).double()
@@ -49,16 +43,6 @@ def test_the_same_weights_give_the_same_scores_and_gradients(page):
     expected = dict(ours.named_parameters())
     for name, parameter in theirs.named_parameters():
         torch.testing.assert_close(parameter.grad, expected[name].grad, msg=name)
-
-
-def test_it_translates_with_the_weights_that_ship(page):
-    model, corpus = shipped.trained("transformer")
-    sizes = {name: value for name, value in translators.SMALL.items() if name != "fused"}
-    vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    theirs = page.Transformer(*vocabularies, **sizes).eval()
-    theirs.load_state_dict(model.state_dict())
-    source = corpus.batch(corpus.test[-20:]).source
-    torch.testing.assert_close(theirs.translate(source), model.translate(source))
 
 
 def test_the_solution_of_lesson_10_shows_this_file():

@@ -10,11 +10,8 @@ from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import EOS, PAD
 from attention.sequence_to_sequence import (
     Seq2Seq,
-    encode,
     masked_cross_entropy,
-    reverse_source,
     run_gru,
-    shift_right,
 )
 
 F64 = torch.float64
@@ -27,13 +24,6 @@ def test_run_gru_is_nn_gru(seed, T, d):
     gru = nn.GRU(3, d, batch_first=True, dtype=F64)
     x = torch.randn(2, T, 3, dtype=F64)
     torch.testing.assert_close(run_gru(x, *gru.parameters()), gru(x)[0])
-
-
-@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6))
-def test_reversing_twice_changes_nothing(lengths):
-    lengths = torch.tensor(lengths)
-    tokens = torch.randint(3, 9, (len(lengths), 9))
-    assert torch.equal(reverse_source(reverse_source(tokens, lengths), lengths), tokens)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -74,21 +64,8 @@ def test_one_batch_can_be_learned_by_heart():
     assert written.tolist() == batch.target.tolist()
 
 
-def test_padding_has_no_gradient():
-    logits = torch.randn(2, 4, 5, dtype=F64, requires_grad=True)
-    target = torch.tensor([[3, 4, PAD, PAD], [3, 3, 4, PAD]])
-    masked_cross_entropy(logits, target).backward()
-    assert (logits.grad[target == PAD] == 0).all() and (logits.grad[target != PAD] != 0).any()
-
-
 def test_a_batch_without_a_token_has_a_loss_and_a_gradient_of_0():
     logits = torch.randn(2, 4, 5, dtype=F64, requires_grad=True)
     loss = masked_cross_entropy(logits, torch.full((2, 4), PAD))
     loss.backward()
     assert loss == 0 and (logits.grad == 0).all()
-
-
-def test_encode_and_shift_right_keep_the_device_and_type():
-    states = torch.randn(2, 3, 4, dtype=torch.float16)
-    assert encode(states, torch.tensor([1, 3])).dtype == torch.float16
-    assert shift_right(torch.tensor([[5, 2]], dtype=torch.int32)).dtype == torch.int32
