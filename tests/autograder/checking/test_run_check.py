@@ -14,10 +14,9 @@ from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.failure import LIKELY_WIDTH
 from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import AnswerLost, LocalAnswer
+from autograder.inside.messages.values import plain
 from tests.autograder.half import GAIN, HALF, SHAPE, Gain, half, lines, raiser
 from tests.autograder.values import NOT_PLAIN, plain_values
-
-# right answers
 
 
 @given(st.integers(0, 2**31))
@@ -35,73 +34,69 @@ def test_a_right_answer_may_do_odd_things(judge, capsys):
     assert judge(chatty) is None
 
 
-# bad answers: what they give, and what the first lines of the message say
-
+NO_TENSOR, NOT_FINITE = "the result is not a tensor.", "the halves are not finite."
+WRONG, NARROW = "half of [2, 4, 7] is wrong.", "with float32 arguments the values are wrong"
+OTHER_DTYPE = "the dtype is wrong: float32 goes in, something else comes out"
+ALL = "All numbers are {} where finite ones belong."
+# What an answer returns, what is said of it and shown; what is likely, for relations that hold; and
+# what a probe says of it where the check foresees nothing.
 BAD_RESULTS = {
-    "None": (lambda x: None, "the result is not a tensor.", "None (is there a return?)"),
-    "float": (lambda x: 0.5, "the result is not a tensor.", "a float: 0.5"),
-    "list": (lambda x: half(x).tolist(), "the result is not a tensor.", "a list: [[1.0, 2.0, 3.5"),
-    "ragged": (lambda x: [[1.0], [2.0, 3.5]], "the result is not a tensor.", "a list: [[1.0], [2"),
-    "tuple": (lambda x: (half(x), 1), "the result is not a tensor.", "a tuple: (tensor (1, 3) fl"),
-    "text": (lambda x: "1 2 3.5", "the result is not a tensor.", "a str: '1 2 3.5'"),
-    "shape": (lambda x: half(x).T, "the shape is wrong.", "shape (3, 1)"),
-    "empty": (lambda x: half(x)[:0], "the shape is wrong.", "shape (0, 3)"),
-    "0-d": (lambda x: half(x).sum(), "the shape is wrong.", "shape ()"),
-    "int": (lambda x: half(x).long(), "the dtype is wrong.", "torch.int64"),
-    "bool": (lambda x: half(x).bool(), "the dtype is wrong.", "torch.bool"),
-    "complex64": (lambda x: half(x).to(torch.complex64), "the dtype is wrong.", "torch.complex64"),
-    "nan": (lambda x: half(x) * torch.nan, "the halves are not finite.", "[0, 0] = nan"),
+    "None": (lambda x: None, NO_TENSOR, "None (is there a return?)", "", ""),
+    "float": (lambda x: 0.5, NO_TENSOR, "a float: 0.5", "", ""),
+    "list": (
+        *(lambda x: half(x).tolist(), NO_TENSOR, "a list: [[1.0, 2.0, 3.5"),
+        "The numbers are right, but they stand in lists. torch.stack makes one tensor of a list of "
+        "tensors, torch.tensor one of numbers.",
+        "",
+    ),
+    "ragged": (lambda x: [[1.0], [2.0, 3.5]], NO_TENSOR, "a list: [[1.0], [2", "", ""),
+    "tuple": (
+        *(lambda x: (half(x), 1), NO_TENSOR, "a tuple: (tensor (1, 3) fl"),
+        *("The first item of the result is right. It should be returned alone.", ""),
+    ),
+    "shape": (
+        *(lambda x: half(x).T, "the shape is wrong.", "shape (3, 1)"),
+        *("The result is right once its axes 0 and 1 are exchanged.", ""),
+    ),
+    "empty": (
+        *(lambda x: half(x)[:0], "the shape is wrong.", "shape (0, 3)"),
+        *("", "with float32 arguments the result has another form"),
+    ),
+    "0-d": (lambda x: half(x).sum(), "the shape is wrong.", "shape ()", "", ""),
+    "int": (lambda x: half(x).long(), "the dtype is wrong.", "torch.int64", "", OTHER_DTYPE),
+    "complex64": (
+        *(lambda x: half(x).to(torch.complex64), "the dtype is wrong.", "torch.complex64"),
+        *("", OTHER_DTYPE),
+    ),
+    "nan": (
+        *(lambda x: half(x) * torch.nan, NOT_FINITE, "[0, 0] = nan", ALL.format("NaN"), NARROW),
+    ),
     "one nan": (
-        lambda x: half(x).masked_fill(x == 4, torch.nan),
-        "the halves are not finite.",
-        "[0, 1] = nan",
+        *(lambda x: half(x).masked_fill(x == 4, torch.nan), NOT_FINITE, "[0, 1] = nan"),
+        "1 of 3 numbers is NaN where a finite one belongs; the rest is right. Of the calls tried, "
+        "it is wrong only where an axis has size 1.",
+        None,  # wrong only where the check of `half` asks
     ),
-    "inf": (lambda x: x / 0, "the halves are not finite.", "[0, 0] = inf"),
-    "wrong": (lambda x: x / 3, "half of [2, 4, 7] is wrong.", "[0, 2] = 2.33333"),
-    "numpy": (
-        lambda x: x.numpy() / 2,
-        "the result is not a tensor.",
-        "a numpy.ndarray of shape (1",
+    "inf": (lambda x: x / 0, NOT_FINITE, "[0, 0] = inf", ALL.format("infinite"), NARROW),
+    "wrong": (
+        *(lambda x: x / 3, WRONG, "[0, 2] = 2.33333"),
+        *("Every number is 0.666667 times the expected one.", NARROW),
     ),
-    "scalar": (lambda x: numpy.float64(1), "the result is not a tensor.", "a float: 1.0"),
-    "parameters": (nn.Parameter, "half of [2, 4, 7] is wrong.", "[0, 2] = 7"),
+    "numpy": (lambda x: x.numpy() / 2, NO_TENSOR, "a numpy.ndarray of shape (1", "", ""),
+    "scalar": (lambda x: numpy.float64(1), NO_TENSOR, "a float: 1.0", "", ""),
+    "parameters": (
+        *(nn.Parameter, WRONG, "[0, 2] = 7", "Every number is 2 times the expected one.", NARROW),
+    ),
 }
 BAD_RESULTS |= {
-    name: (lambda x, make=make: make(), "the result is not a tensor.", words)
+    name: (lambda x, make=make: make(), NO_TENSOR, words, "", "")
     for name, (make, words) in NOT_PLAIN.items()
-}
-
-
-# What all replies to the check show of them: relations that hold, each checked by hand.
-NOT_FINITE = "All numbers are {} where finite ones belong."
-LIKELY = {
-    "shape": "The result is right once its axes 0 and 1 are exchanged.",
-    "tuple": "The first item of the result is right. It should be returned alone.",
-    "list": "The numbers are right, but they stand in lists. torch.stack makes one tensor of a "
-    "list of tensors, torch.tensor one of numbers.",
-    "nan": NOT_FINITE.format("NaN"),
-    "inf": NOT_FINITE.format("infinite"),
-    "one nan": "1 of 3 numbers is NaN where a finite one belongs; the rest is right. Of the calls "
-    "tried, it is wrong only where an axis has size 1.",
-    "wrong": "Every number is 0.666667 times the expected one.",
-    "parameters": "Every number is 2 times the expected one.",
 }
 # What an error means, by its words.
 MEANS = {
     "Boolean value of Tensor": "`if`, `and`, `or` and `not` need one True or False, and got a "
     "tensor of several elements. Use `&`, `|` and `~` element by element, and `is not None` to ask "
     "whether an argument was given.",
-}
-# What is said where the check foresees nothing but the probes do.
-PROBED = {
-    "empty": "with float32 arguments the result has another form",
-    **dict.fromkeys(
-        ("int", "bool", "complex64"),
-        "the dtype is wrong: float32 goes in, something else comes out",
-    ),
-    **dict.fromkeys(
-        ("nan", "inf", "wrong", "parameters"), "with float32 arguments the values are wrong"
-    ),
 }
 
 
@@ -112,35 +107,26 @@ def likely(failure):
     return said
 
 
-@pytest.mark.parametrize("kind", BAD_RESULTS)
-def test_bad_results_end_in_one_clear_sentence(judge, kind):
-    answer, sentence, got = BAD_RESULTS[kind]
-    said = lines(judge(answer))
+@pytest.mark.parametrize(
+    ("answer", "sentence", "got", "relation", "probed"), BAD_RESULTS.values(), ids=BAD_RESULTS
+)
+def test_bad_results_end_in_one_clear_sentence(judge, answer, sentence, got, relation, probed):
+    failure = judge(answer)
+    said = lines(failure)
     assert said[0].startswith(f"half: {sentence}")
-    assert said[1].startswith("  got       ")
-    assert got in said[1]
-    if judge(answer).is_form:
+    assert said[1].startswith("  got       ") and got in said[1]
+    if failure.is_form:
         assert said.pop(2) == "            called with (tensor (1, 3) float64)"
     assert said[2].startswith("  expected  ")
     assert said[-1] == "  seed      7"
-    assert not any(line.startswith("  likely") for line in said[:3])
-    failure = judge(answer)
     assert len(said) - len(likely(failure)) == 4
-    assert " ".join(likely(failure)) == LIKELY.get(kind, "")
+    assert " ".join(likely(failure)) == relation
     assert max(map(len, said)) < 160
-
-
-@pytest.mark.parametrize("kind", BAD_RESULTS)
-def test_bad_results_fail_where_nothing_was_foreseen(judge, kind):
-    failure = judge(BAD_RESULTS[kind][0], SHAPE)
-    if failure is None:  # wrong only where the check of `half` asks and this one does not
-        assert kind == "one nan"
-    elif kind in PROBED:
-        assert failure.what == PROBED[kind]
-    elif failure.what != "the sum has the wrong shape":
-        assert failure.what == "the check could not use the result"
-        assert "\n" in failure.got
-        assert len(lines(failure)) - len(likely(failure)) <= 5
+    unforeseen = judge(answer, SHAPE)  # a check that says nothing of values
+    if unforeseen is None or probed:
+        assert probed == (unforeseen and unforeseen.what)
+    elif unforeseen.what != "the sum has the wrong shape":
+        assert unforeseen.what == "the check could not use the result" and "\n" in unforeseen.got
 
 
 @settings(max_examples=100)
@@ -199,22 +185,13 @@ def test_the_failing_line_stands_below_the_error(judge, tmp_path):
 
 
 def test_a_stub_has_nothing_yet(judge):
-    def stub(x):
-        raise NotImplementedError("half: write about 3 lines")
-
-    assert str(judge(stub)) == "half: nothing here yet: write about 3 lines."
-
-    def bare(x):
-        raise NotImplementedError
-
-    assert str(judge(bare)) == "half: nothing here yet."
-
-
-def test_the_stub_of_a_method_is_named(judge):
     class Stub(Gain):
         def forward(self, x):
             raise NotImplementedError("Gain.forward: write about 1 line")
 
+    written = raiser(NotImplementedError("half: write about 3 lines"))
+    assert str(judge(written)) == "half: nothing here yet: write about 3 lines."
+    assert str(judge(raiser(NotImplementedError()))) == "half: nothing here yet."
     assert str(judge(Stub, GAIN)) == "gain: nothing here yet: write about 1 line in forward."
 
 
@@ -241,19 +218,20 @@ def test_an_answer_that_changes_its_inputs(judge, modify):
     assert failure.expected.startswith("inputs as they were")
 
 
-def test_a_wrong_value_is_said_before_a_changed_input(judge):
-    assert judge(lambda x: x.mul_(3)).what == "half of [2, 4, 7] is wrong"
-
-
-def test_detached_gradients(judge):
-    failure = judge(lambda x: half(x).detach())
-    assert failure.what == "no gradient flows back to argument 1"
-
-
-def test_the_check_learns_that_an_error_is_missing(judge):
-    failure = judge(lambda x: x / 2)
-    assert failure.what == "integers should be refused"
-    assert failure.got == "it returned a tensor of shape (4, 5), float32"
+@pytest.mark.parametrize(
+    ("answer", "what", "got"),
+    [
+        (lambda x: x.mul_(3), "half of [2, 4, 7] is wrong", ""),  # said before a changed input
+        (lambda x: half(x).detach(), "no gradient flows back to argument 1", ""),
+        (
+            *(lambda x: x / 2, "integers should be refused"),
+            "it returned a tensor of shape (4, 5), float32",
+        ),
+    ],
+)
+def test_what_fails_behind_the_first_value(judge, answer, what, got):
+    failure = judge(answer)
+    assert failure.what == what and got in failure.got
 
 
 def test_a_lost_answer_ends_the_check():
@@ -263,9 +241,6 @@ def test_a_lost_answer_ends_the_check():
 
     with pytest.raises(AnswerLost, match="it ended"):
         run_check(HALF, Lost(half), 7)
-
-
-# modules
 
 
 class OtherName(Gain):
@@ -284,26 +259,23 @@ class OtherShape(Gain):
         self.gain = nn.Parameter(torch.ones(4))
 
 
-class NoModule:
-    def __init__(self, start):
-        self.gain = torch.ones(3)
-
-
 class Detached(Gain):
     def forward(self, x):
         return self.gain.detach() * x
 
 
+OTHER_NAMES = "the parameters have other names"
+
+
 @pytest.mark.parametrize(
     ("answer", "what", "got"),
     [
-        (OtherName, "the parameters have other names", "a list: ['factor']"),
+        (OtherName, OTHER_NAMES, "a list: ['factor']"),
         (OtherShape, "a parameter has the wrong shape", "gain has shape (4,)"),
-        (NoModule, "the parameters have other names", "a list: []"),
         (Detached, "the result is not a tensor", "None (is there a return?)"),
-        (lambda start: None, "the parameters have other names", "a list: []"),
+        (lambda start: None, OTHER_NAMES, "a list: []"),
+        (nn.Identity, OTHER_NAMES, "a list: []"),
         (lambda: None, "your code raised TypeError", None),
-        (nn.Identity, "the parameters have other names", "a list: []"),
     ],
 )
 def test_modules_that_are_not_as_they_should_be(judge, answer, what, got):
@@ -317,8 +289,10 @@ def test_other_parameters_are_listed(judge):
         student.build(1.0).load({"gain": torch.ones(3)})
 
     failure = judge(OtherName, Check("gain", "nowhere", check))
-    assert (failure.what, failure.got, failure.expected) == (
-        "the module has other parameters",
-        "factor",
-        "gain",
-    )
+    assert failure.what == "the module has other parameters"
+    assert (failure.got, failure.expected) == ("factor", "gain")
+
+
+def test_numpys_numbers_are_numbers():
+    given = [numpy.int64(3), (numpy.float64(0.5), numpy.bool_(True)), numpy.str_("word")]
+    assert repr(plain(given)) == "[3, (0.5, True), 'word']"

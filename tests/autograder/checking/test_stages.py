@@ -42,65 +42,72 @@ def judged(answer, **how):
     return run_check(MOMENTS, LocalAnswer(answer), 7, **how)
 
 
-def test_the_right_answer_loses_nothing():
-    assert judged(moments) is None
-
-
-def test_each_stage_is_earned_by_itself_and_says_what_it_costs():
-    failure = judged(lambda x: (moments(x)[0] + 1, moments(x)[1]))
-    assert (failure.what, failure.cost, failure.is_careless) == ("the means are wrong", 0.5, False)
-    assert "\n  costs     2 of 4 points: means (2)" in str(failure)
-
-    failure = judged(lambda x: (x.mean(1), x.square().mean(1)))
-    assert (failure.what, failure.cost) == ("the variances are wrong", 0.5)
-    assert "\n  costs     2 of 4 points: variances (1), errors (1)" in str(failure)
-
-
-def test_all_stages_lost_is_a_wrong_answer():
-    failure = judged(lambda x: (x.sum(1), x.sum(1)))
-    assert (failure.what, failure.cost, failure.costs) == ("the means are wrong", 1.0, "")
-
-
-def test_care_costs_its_share_of_what_is_earned():
-    def seeded(x):
+def seeded(answer):
+    def seeds(x):
         torch.manual_seed(0)
-        return x.mean(1), moments(x)[1]
+        return answer(x)
 
-    assert judged(seeded).cost == 0.25
+    return seeds
 
-    def seeded_without_errors(x):
-        torch.manual_seed(0)
-        return x.mean(1), x.var(1) if x.numel() else x.sum(1)
 
-    failure = judged(seeded_without_errors)
-    assert failure.cost == pytest.approx(0.25 + 0.25 * 0.75)
-    assert "costs     1.75 of 4 points: errors (1)\n" in str(failure)
-    assert "¼ of the rest goes for this: the values are right, but" in str(failure)
+def wrong_means(x):
+    return moments(x)[0] + 1, moments(x)[1]
 
-    failure = judged(seeded_without_errors, care_share=0)
+
+def refuses_nothing(x):
+    return x.mean(1), x.var(1) if x.numel() else x.sum(1)
+
+
+def careless_where_it_is_wrong(x):
+    mean, variance = moments(x)
+    return mean, variance + (1 if variance.max() < 100 else 2)
+
+
+GONE = "the values are right, but something else is changed"
+LOST = {  # what an answer loses, of its points, and what is said to it
+    "means": (wrong_means, 0.5, "the means are wrong", "2 of 4 points: means (2)"),
+    "two stages": (
+        *(lambda x: (x.mean(1), x.square().mean(1)), 0.5, "the variances are wrong"),
+        "2 of 4 points: variances (1), errors (1)",
+    ),
+    "all": (lambda x: (x.sum(1), x.sum(1)), 1.0, "the means are wrong", ""),
+    "care": (seeded(moments), 0.25, GONE, "¼ of the points"),
+    "care of what is earned": (
+        *(seeded(refuses_nothing), 0.25 + 0.25 * 0.75, "an empty row should be refused"),
+        f"1.75 of 4 points: errors (1)\n            ¼ of the rest goes for this: {GONE}",
+    ),
+    "care of what is lost": (
+        *(careless_where_it_is_wrong, 0.25, "the variances are wrong"),
+        "1 of 4 points: variances (1)",
+    ),
+    "what no expectation foresaw": (
+        *(lambda x: (moments(x)[0], [[1.0], [2.0, 3.0]]), 0.25),
+        *("the result is not a tensor", "1 of 4 points: variances (1)"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "cost", "what", "said"), LOST.values(), ids=LOST)
+def test_each_stage_is_earned_by_itself_and_says_what_it_costs(answer, cost, what, said):
+    failure = judged(answer)
+    assert failure.cost == pytest.approx(cost)
+    assert failure.what == what
+    assert (f"\n  costs     {said}" if said else "") in str(failure)
+    assert ("costs" in str(failure)) == bool(said)
+
+
+def test_where_care_costs_nothing_it_is_told_beside_a_stage():
+    failure = judged(seeded(refuses_nothing), care_share=0)
     assert failure.cost == 0.25
-    assert "this costs nothing: the values are right, but" in str(failure)
+    assert f"this costs nothing: {GONE}" in str(failure)
 
 
-def test_care_of_a_stage_that_is_lost_costs_nothing_more():
-    def wrong(x):
-        mean, variance = moments(x)
-        return mean, variance + (1 if variance.max() < 100 else 2)
-
-    assert judged(wrong).cost == 0.25
-
-
-def test_a_result_that_no_expectation_foresaw_costs_its_stage():
-    failure = judged(lambda x: (moments(x)[0], [[1.0], [2.0, 3.0]]))
-    assert failure.cost == 0.25
-
-
-def test_what_is_not_written_yet_earns_nothing():
-    def half(x):
+def test_the_right_answer_loses_nothing_and_what_is_not_written_yet_earns_nothing():
+    def stub(x):
         raise NotImplementedError("write me")
 
-    failure = judged(half)
-    assert (failure.is_stub, failure.cost) == (True, 1.0)
+    assert judged(moments) is None
+    assert (judged(stub).is_stub, judged(stub).cost) == (True, 1.0)
 
 
 def test_a_gradient_that_is_lost_costs_its_stage():
