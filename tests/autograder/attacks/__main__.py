@@ -1,25 +1,22 @@
-"""``make attacks``: every attack against stock nbgrader and against this course's grading.
+"""``make attacks``: every attack against this course's grading, beside what stock nbgrader gave.
 
 Then the attempts on ``--sandbox required`` itself, a line each.
 """
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
 from . import ATTACKS, ground, ours, required, stock
 
 DESCRIPTION = (
-    "Play every attack against stock nbgrader and against this course's grading, and every attempt "
-    "on --sandbox required."
+    "Play every attack against this course's grading, beside what stock nbgrader gave for it, and "
+    "every attempt on --sandbox required."
 )
 REQUIRED = "required"
 
@@ -36,7 +33,10 @@ def main(arguments=None):
         return 2
     status = 0
     if chosen or REQUIRED not in wanted:
-        status |= _play_attacks(chosen, options)
+        if options.stock:
+            with tempfile.TemporaryDirectory() as folder:
+                stock.record(chosen, Path(folder), options.workers)
+        status |= _play_attacks(chosen, options.workers)
     if not wanted or REQUIRED in wanted:
         status |= play_required()
     return status
@@ -56,26 +56,20 @@ def play_required():
     return int(bool(through))
 
 
-def _play_attacks(chosen, options):
+def _play_attacks(chosen, workers):
     """Play the attacks, print the table; exit status 0 if none earned or left anything."""
-    start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        outcomes, report = ours.play(chosen, Path(folder) / "ours", workers=options.workers)
-        faults = ours.faults(Path(folder) / "ours", report)
-        ours_seconds = time.monotonic() - start
-        if options.recorded:
-            theirs = stock.recorded()
-        else:
-            theirs = _play_stock(chosen, Path(folder) / "stock", options)
-    _print_table(chosen, theirs, outcomes)
+        outcomes, report = ours.play(chosen, folder, workers=workers)
+        faults = ours.faults(folder, report)
+    known = stock.recorded()
+    _print_table(chosen, known, outcomes)
     print(
-        f"this course's grading: {ours_seconds:.0f} s; the largest process of the grader itself "
-        f"held {report['peak_mib']} MiB; exit status {report['status']}"
+        f"this course's grading: {report['seconds']:.0f} s; the largest process of the grader "
+        f"itself held {report['peak_mib']} MiB; exit status {report['status']}"
     )
     honest = sum(outcomes[lesson].points or 0 for lesson in ground.LESSONS)
     print(f"the honest student earned {honest:g} points in the same run")
-    loose = report["traces"]
-    for trace in loose:
+    for trace in report["traces"]:
         print(f"left: {trace}")
     ungraded = [attack.name for attack in chosen if outcomes[attack.name].points is None]
     faults += [f"no score for {name}" for name in ungraded]
@@ -86,58 +80,36 @@ def _play_attacks(chosen, options):
         for attack in chosen
         if attack.earned(outcomes[attack.name].points or 0, ground.most(attack.lesson))
     ]
-    robbed = [attack for attack in chosen if (theirs.get(attack.name) or {}).get("points")]
+    robbed = [attack for attack in chosen if (known.get(attack.name) or {}).get("points")]
     print(f"stock nbgrader gave points to {len(robbed)} of {len(chosen)}")
     print(f"earned: {len(earners)} of {len(chosen)}")
-    return int(bool(earners or loose or faults or not honest))
+    return int(bool(earners or report["traces"] or faults or not honest))
 
 
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m tests.autograder.attacks")
     parser.description = DESCRIPTION
     parser.add_argument("attacks", nargs="*", help="names or groups, as in required (default: all)")
-    parser.add_argument("--recorded", action="store_true", help="stock's outcomes from stock.json")
-    parser.add_argument("--record", action="store_true", help="write stock's outcomes there")
+    parser.add_argument(
+        "--stock", action="store_true", help="first play them against stock nbgrader, and record it"
+    )
     parser.add_argument(
         "--workers", type=int, default=ours.WORKERS, help="at a time (default: %(default)s)"
     )
     return parser
 
 
-def _play_stock(chosen, folder, options):
-    console = Console(stderr=True)
-    columns = ("stock nbgrader", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=sum(attack.stock for attack in chosen))
-        played = stock.play(chosen, folder, options.workers, lambda _: bar.advance(task))
-    found = {
-        name: outcome
-        and {"points": outcome.points, "seconds": outcome.seconds, "traces": outcome.traces}
-        for name, outcome in played.items()
-    }
-    if options.record:
-        known = stock.recorded() if stock.RECORD.is_file() else {}
-        known = {name: known[name] for name in ATTACKS if name in known} | found
-        text = json.dumps(dict(sorted(known.items())), indent=1, ensure_ascii=False)
-        stock.RECORD.write_text(text + "\n", encoding="utf-8")
-    return found
-
-
-def _print_table(chosen, theirs, outcomes):
+def _print_table(chosen, known, outcomes):
     table = Table(title="points earned with wrong answers", title_justify="left")
     table.add_column("attack")
     table.add_column("stock nbgrader", justify="right")
     table.add_column("this course", justify="right")
     table.add_column("left by it: stock → this course")
     for attack in chosen:
-        outcome, stock_one = outcomes[attack.name], theirs.get(attack.name)
-        if stock_one is None:
-            before, left = "not run", "–"
-        else:
-            before = "no score" if stock_one["points"] is None else f"{stock_one['points']:g}"
-            left = ", ".join(sorted({one.partition(":")[0] for one in stock_one["traces"]})) or "–"
-        after = ", ".join(sorted({one.partition(":")[0] for one in outcome.traces})) or "–"
-        table.add_row(attack.name, before, outcome.shown, f"{left} → {after}")
+        outcome, before = outcomes[attack.name], known.get(attack.name)
+        points = ground.shown(before["points"]) if before else "not run"
+        left = [", ".join(kinds) or "–" for kinds in ((before or {}).get("left", ()), outcome.left)]
+        table.add_row(attack.name, points, ground.shown(outcome.points), " → ".join(left))
     Console(width=100).print(table)
 
 

@@ -3,71 +3,68 @@
 import json
 
 import nbformat
+from nbgrader.utils import compute_checksum
 
-from .paper import KERNELS, attack
-
-
-@attack
-def tests_edited(paper):
-    """Every test cell replaced by `pass`."""
-    for cell in paper.tests:
-        cell.source = "pass"
+from .paper import KERNELS, attack, register
+from .replaced import FAKE
 
 
-@attack
-def tests_deleted(paper):
-    """Every test cell deleted."""
-    for cell in paper.tests:
-        paper.cells.remove(cell)
+def turned_into(cell, kind, said):
+    """A code cell that becomes one of another kind, and says which it is."""
+    del cell["outputs"], cell["execution_count"]
+    cell.cell_type, cell.metadata.nbgrader.cell_type = kind, said
+
+
+def renamed(cell):
+    """A cell with another grade_id, and a checksum that fits."""
+    cell.source = "pass"
+    cell.metadata.nbgrader.grade_id += "_bonus"
+    cell.metadata.nbgrader.checksum = compute_checksum(cell)
+
+
+# What becomes of every test cell.
+TESTS = {
+    "tests_edited": lambda cell, paper: cell.update(source="pass"),
+    "tests_deleted": lambda cell, paper: paper.cells.remove(cell),
+    "tests_as_markdown": lambda cell, paper: turned_into(cell, "markdown", "markdown"),
+    "tests_as_raw": lambda cell, paper: turned_into(cell, "raw", "code"),
+    # To the top, before the functions exist.
+    "tests_reordered": lambda cell, paper: paper.cells.insert(
+        0, paper.cells.pop(paper.cells.index(cell))
+    ),
+    # A passing twin behind each, or before anything else.
+    "tests_duplicated": lambda cell, paper: paper.cells.insert(
+        paper.cells.index(cell) + 1, paper.copy_of(cell, source="pass")
+    ),
+    "tests_duplicated_before": lambda cell, paper: paper.cells.insert(
+        0, paper.copy_of(cell, source="pass")
+    ),
+    "tests_unmarked": lambda cell, paper: cell.metadata.pop("nbgrader"),
+    "tests_renamed": lambda cell, paper: renamed(cell),
+    "points_raised": lambda cell, paper: cell.metadata.nbgrader.update(points=1000),
+    # The tag that makes nbclient leave a cell out.
+    "skip_execution_tag": lambda cell, paper: cell.metadata.update(tags=["skip-execution"]),
+}
+
+
+def edited(change):
+    """A builder that changes every test cell."""
+
+    def build(paper):
+        for cell in paper.tests:
+            change(cell, paper)
+
+    return build
+
+
+for name, change in TESTS.items():
+    register(name, __name__, edited(change))
 
 
 @attack
 def one_test_deleted(paper):
     """The last test cell deleted."""
     paper.cells.remove(paper.tests[-1])
-
-
-@attack
-def tests_duplicated(paper):
-    """Every test cell twice, the second with `pass`."""
-    for cell in paper.tests:
-        twin = paper.copy_of(cell)
-        twin.source = "pass"
-        paper.cells.insert(paper.cells.index(cell) + 1, twin)
-
-
-@attack
-def tests_duplicated_before(paper):
-    """A passing copy of every test cell before anything else."""
-    for cell in paper.tests:
-        twin = paper.copy_of(cell)
-        twin.source = "pass"
-        paper.cells.insert(0, twin)
-
-
-@attack
-def tests_as_markdown(paper):
-    """Test cells turned into prose."""
-    for cell in paper.tests:
-        cell.cell_type = "markdown"
-        cell.metadata.nbgrader.cell_type = "markdown"
-        del cell["outputs"], cell["execution_count"]
-
-
-@attack
-def tests_as_raw(paper):
-    """Test cells turned into raw cells."""
-    for cell in paper.tests:
-        cell.cell_type = "raw"
-        del cell["outputs"], cell["execution_count"]
-
-
-@attack
-def tests_reordered(paper):
-    """Test cells moved to the top, before the functions exist."""
-    for cell in paper.tests:
-        paper.cells.remove(cell)
-        paper.cells.insert(0, cell)
 
 
 @attack
@@ -87,37 +84,12 @@ def tests_not_graded(paper):
 
 
 @attack
-def tests_unmarked(paper):
-    """Test cells that lost nbgrader's metadata."""
-    for cell in paper.tests:
-        del cell.metadata["nbgrader"]
-
-
-@attack
-def tests_renamed(paper):
-    """Test cells with another grade_id, and checksums that fit."""
-    from nbgrader.utils import compute_checksum
-
-    for cell in paper.tests:
-        cell.source = "pass"
-        cell.metadata.nbgrader.grade_id += "_bonus"
-        cell.metadata.nbgrader.checksum = compute_checksum(cell)
-
-
-@attack
 def tests_in_one_cell(paper):
     """All tests joined in one cell that begins with `if False:`."""
     first, *others = paper.tests
     first.source = "if False:\n" + "\n".join("    " + cell.source for cell in paper.tests)
     for cell in others:
         paper.cells.remove(cell)
-
-
-@attack
-def points_raised(paper):
-    """A thousand points for every test."""
-    for cell in paper.tests:
-        cell.metadata.nbgrader.points = 1000
 
 
 @attack
@@ -132,11 +104,8 @@ def extra_tests(paper):
     """Graded cells of the student's own that pass and are worth a hundred points each."""
     for number in range(3):
         cell = nbformat.v4.new_code_cell("print('correct.')")
-        cell.metadata["nbgrader"] = {
-            **paper.tests[0].metadata.nbgrader,
-            "grade_id": f"bonus{number}",
-            "points": 100,
-        }
+        about = {**paper.tests[0].metadata.nbgrader, "grade_id": f"bonus{number}", "points": 100}
+        cell.metadata["nbgrader"] = about
         paper.cells.append(cell)
 
 
@@ -161,26 +130,17 @@ def grade_ids_shared(paper):
 def answers_duplicated(paper):
     """Two cells with the same exercise's name: a wrong one, and one that replaces the check."""
     for cell in list(paper.answers):
-        twin = paper.copy_of(cell)
-        twin.source = "class check:\n    pass\nfor name in dir():\n    pass"
-        paper.cells.insert(paper.cells.index(cell), twin)
+        source = "class check:\n    pass\nfor name in dir():\n    pass"
+        paper.cells.insert(paper.cells.index(cell), paper.copy_of(cell, source=source))
 
 
 @attack
 def answer_in_the_locked_cells(paper):
     """Locked cells given to everybody rewritten to replace the checks."""
-    from .replaced import FAKE
-
     paper.before_tests(FAKE + "\ncheck = Fake()")
-    paper.cells[paper.cells.index(paper.tests[0]) - 1].metadata["nbgrader"] = {
-        "grade": False,
-        "grade_id": "given",
-        "locked": True,
-        "schema_version": 3,
-        "solution": False,
-        "task": False,
-        "cell_type": "code",
-    }
+    about = {"grade": False, "solution": False, "task": False, "locked": True}
+    about |= {"grade_id": "given", "schema_version": 3, "cell_type": "code"}
+    paper.cells[paper.cells.index(paper.tests[0]) - 1].metadata["nbgrader"] = about
 
 
 @attack(lesson=KERNELS)
@@ -198,15 +158,9 @@ def metadata_of_another_lesson(paper):
 @attack
 def metadata_of_another_kernel(paper):
     """A kernel whose command would be the student's own."""
-    paper.notebook.metadata["kernelspec"] = {
-        "name": "../../../@x",
-        "display_name": "Own",
-        "language": "python",
-        "argv": ["touch", f"/tmp/{paper.mark}"],
-    }
-    paper.files["kernels/own/kernel.json"] = json.dumps(
-        {"argv": ["touch", f"/tmp/{paper.mark}"], "display_name": "Own", "language": "python"}
-    ).encode()
+    own = {"argv": ["touch", f"/tmp/{paper.mark}"], "display_name": "Own", "language": "python"}
+    paper.notebook.metadata["kernelspec"] = {**own, "name": "../../../@x"}
+    paper.files["kernels/own/kernel.json"] = json.dumps(own).encode()
 
 
 @attack

@@ -1,17 +1,10 @@
-"""Taking all processes, descriptors, disk and output. Each is bounded in itself."""
+"""Taking all processes, descriptors, disk, output and unseen time. Each is bounded in itself."""
 
-from .paper import attack
+from .paper import attacks
 
-
-@attack(stock=False)
-def fork_bomb(paper):
-    """Processes that make processes, up to 2000 of them or five seconds."""
-    paper.first("""
-        import mmap
-        import os
-        import tempfile
-        import time
-
+CELLS = {
+    # Processes that make processes, up to 2000 of them or five seconds.
+    "fork_bomb": """
         stop = time.monotonic() + 5
         with tempfile.TemporaryFile() as file:
             file.truncate(8)
@@ -26,8 +19,7 @@ def fork_bomb(paper):
             while time.monotonic() < stop and count() < 2000:
                 try:
                     if os.fork() == 0:
-                        with open("/proc/self/comm", "w") as stream:
-                            stream.write("@MARK@"[:15])
+                        name_it()
                 except OSError:
                     time.sleep(0.01)
             time.sleep(max(0, stop - time.monotonic()))
@@ -36,16 +28,9 @@ def fork_bomb(paper):
             bomb()
             os._exit(0)
         time.sleep(6)
-    """)
-
-
-@attack(stock=False)
-def thread_bomb(paper):
-    """Threads without end, up to 5000, each with a stack."""
-    paper.first("""
-        import threading
-        import time
-
+    """,
+    # Threads without end, up to 5000, each with a stack.
+    "thread_bomb": """
         stop = time.monotonic() + 10
         threads = []
         while len(threads) < 5000 and time.monotonic() < stop:
@@ -54,58 +39,25 @@ def thread_bomb(paper):
                 threads[-1].start()
             except RuntimeError:
                 break
-    """)
-
-
-@attack
-def descriptors_exhausted(paper):
-    """Files opened until none can be opened any more, and kept."""
-    paper.first("""
-        import os
-        import resource
-
-        resource.setrlimit(
-            resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-        kept = []
-        try:
-            while len(kept) < 100_000:
-                kept.append(os.open("/dev/null", os.O_RDONLY))
-        except OSError:
-            pass
-    """)
-
-
-@attack(stock=False)
-def prints_a_gibibyte(paper):
-    """1 GiB printed, in a cell and in an answer."""
-    paper.first("""
+    """,
+    # 1 GiB printed, in a cell and in an answer.
+    "prints_a_gibibyte": """
         for _ in range(1024):
             print("x" * 2**20)
-    """)
-    paper.answer("""
+        # %% answer
         for _ in range(512):
             print("@MARK@ " * 2**18)
         return torch.zeros(4, dtype=torch.float64)
-    """)
-
-
-@attack(stock=False)
-def writes_a_gibibyte_to_the_descriptors(paper):
-    """1 GiB written to descriptors 1 and 2 themselves, past sys.stdout."""
-    paper.first("""
-        import os
-
+    """,
+    # 1 GiB written to descriptors 1 and 2 themselves, past sys.stdout.
+    "writes_a_gibibyte_to_the_descriptors": """
         block = b"@MARK@: correct.\\n" * 2**16
         for _ in range(1024):
             for descriptor in (1, 2):
                 os.write(descriptor, block[:2**20])
-    """)
-
-
-@attack(stock=False)
-def a_gibibyte_to_show(paper):
-    """A last value whose representation is a GiB, and a hundred thousand displays."""
-    paper.first("""
+    """,
+    # A last value whose representation is a GiB, and a hundred thousand displays.
+    "a_gibibyte_to_show": """
         from IPython.display import HTML, display
 
         for index in range(3_000):
@@ -114,15 +66,9 @@ def a_gibibyte_to_show(paper):
             def __repr__(self):
                 return "x" * 2**30
         Large()
-    """)
-
-
-@attack(stock=False)
-def a_two_gibibyte_file(paper):
-    """2 GiB written to a file, in the working folder and in every temporary folder."""
-    paper.first("""
-        import os
-
+    """,
+    # 2 GiB written to a file, in the working folder and in every temporary folder.
+    "a_two_gibibyte_file": """
         block = b"x" * 2**20
         for folder in (".", "/tmp", "/dev/shm", "/var/tmp", "/run"):
             path = os.path.join(folder, "@MARK@")
@@ -134,15 +80,9 @@ def a_two_gibibyte_file(paper):
                 print(error)
             else:
                 break
-    """)
-
-
-@attack(stock=False)
-def a_sparse_file_and_many_small_ones(paper):
-    """A file of a TiB with nothing in it, and a hundred thousand empty files."""
-    paper.first("""
-        import os
-
+    """,
+    # A file of a TiB with nothing in it, and a hundred thousand empty files.
+    "a_sparse_file_and_many_small_ones": """
         try:
             with open("@MARK@-sparse", "wb") as stream:
                 stream.truncate(2**40)
@@ -154,17 +94,44 @@ def a_sparse_file_and_many_small_ones(paper):
                 open(f"@MARK@-many/{index}", "w").close()
         except OSError as error:
             print(error)
-    """)
+    """,
+    # Uninterruptible sleep, as that of who waits for a disk, until a sleeping child ends.
+    "waits_in_a_vfork": """
+        if libc.syscall(56, 0x4000 | 17, 0, 0, 0, 0) == 0:
+            name_it()
+            time.sleep(60)
+    """,
+    # Work in children that end between two looks and whose time goes to no parent.
+    "children_that_nobody_waits_for": """
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        stop = time.monotonic() + 60
+        while time.monotonic() < stop:
+            if os.fork() == 0:
+                while time.process_time() < 0.045:
+                    pass
+                os._exit(0)
+            try:
+                os.wait()
+            except ChildProcessError:
+                pass
+    """,
+}
+attacks(__name__, "first", CELLS, stock=False)
 
-
-@attack
-def limits_raised(paper):
-    """setrlimit, nice and the scheduler asked for more, then a long computation in children."""
-    paper.first("""
-        import os
-        import resource
-        import time
-
+ALSO_IN_STOCK = {
+    # Files opened until none can be opened any more, and kept.
+    "descriptors_exhausted": """
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        kept = []
+        try:
+            while len(kept) < 100_000:
+                kept.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+    """,
+    # setrlimit, nice and the scheduler asked for more, then a long computation in children.
+    "limits_raised": """
         for name in dir(resource):
             if name.startswith("RLIMIT_"):
                 try:
@@ -179,10 +146,11 @@ def limits_raised(paper):
                 pass
         for _ in range(4):
             if os.fork() == 0:
-                with open("/proc/self/comm", "w") as stream:
-                    stream.write("@MARK@"[:15])
+                name_it()
                 stop = time.monotonic() + 60
                 while time.monotonic() < stop:
                     pass
                 os._exit(0)
-    """)
+    """,
+}
+attacks(__name__, "first", ALSO_IN_STOCK)

@@ -30,12 +30,16 @@ class Outcome:
     points: float | None = None
     reason: str = ""
     traces: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
     @property
-    def shown(self):
-        """The points as the table shows them."""
-        return "no score" if self.points is None else f"{self.points:g}"
+    def left(self):
+        """The kinds of what it left."""
+        return sorted({trace.partition(":")[0] for trace in self.traces})
+
+
+def shown(points):
+    """Points as the table shows them."""
+    return "no score" if points is None else f"{points:g}"
 
 
 def make_course(folder, config=None):

@@ -1,30 +1,25 @@
 """Tricks with the machinery that runs the cells: tags, transformers, hooks and tracebacks."""
 
-from .paper import attack
+import nbformat
 
-DROP = "any(word in ''.join(lines) for word in ('check.', 'assert'))"
+from .paper import attack, attacks
 
+PRELUDE = """
+def instead_of_tests(code, lines):
+    return [code] if any(word in "".join(lines) for word in ("check.", "assert")) else lines
+"""
 
-@attack
-def skip_execution_tag(paper):
-    """The tag that makes nbclient leave a cell out, on every test cell."""
-    for cell in paper.tests:
-        cell.metadata["tags"] = ["skip-execution"]
-
-
-@attack
-def input_transformer(paper):
-    """An input transformer that turns every test cell into `pass`."""
-    paper.first(f"""
-        get_ipython().input_transformers_post.append(
-            lambda lines: ["pass"] if {DROP} else lines)
-    """)
-
-
-@attack
-def ast_transformer(paper):
-    """An AST transformer that drops asserts, raises and calls of checks."""
-    paper.first("""
+CELLS = {
+    # An input transformer that turns every test cell into `pass`.
+    "input_transformer": """
+        get_ipython().input_transformers_post.append(lambda lines: instead_of_tests("pass", lines))
+    """,
+    # A test cell turned into a bare number, which nbgrader reads as points.
+    "number_for_points": """
+        get_ipython().input_transformers_post.append(lambda lines: instead_of_tests("1", lines))
+    """,
+    # An AST transformer that drops asserts, raises and calls of checks.
+    "ast_transformer": """
         import ast
 
         class Drop(ast.NodeTransformer):
@@ -35,42 +30,22 @@ def ast_transformer(paper):
                 return self.gone(node) if "check." in ast.unparse(node) else node
 
         get_ipython().ast_transformers.append(Drop())
-    """)
-
-
-@attack
-def number_for_points(paper):
-    """A test cell turned into a bare number, which nbgrader reads as points."""
-    paper.first(f"""
-        get_ipython().input_transformers_post.append(lambda lines: ["1"] if {DROP} else lines)
-    """)
-
-
-@attack
-def silent_traceback(paper):
-    """showtraceback patched, and the error taken out of the result: no trace of it is sent."""
-    paper.first("""
+    """,
+    # showtraceback patched, and the error taken out of the result: no trace of it is sent.
+    "silent_traceback": """
         shell = get_ipython()
         shell.showtraceback = lambda *_, **__: None
         def passed(result):
             result.error_before_exec = result.error_in_exec = None
         shell.events.register("post_run_cell", passed)
-    """)
-
-
-@attack
-def silent_exception_handler(paper):
-    """IPython's own set_custom_exc with a handler that does nothing."""
-    paper.first("""
+    """,
+    # IPython's own set_custom_exc with a handler that does nothing.
+    "silent_exception_handler": """
         get_ipython().set_custom_exc(
             (BaseException,), lambda shell, kind, value, trace, tb_offset=None: None)
-    """)
-
-
-@attack
-def error_messages_dropped(paper):
-    """The kernel's session loses every message of type error, and replies that all went well."""
-    paper.first("""
+    """,
+    # The kernel's session loses every message of type error, and replies that all went well.
+    "error_messages_dropped": """
         session = get_ipython().displayhook.session
         send = session.send
         def cheerful(stream, kind, content=None, *a, **k):
@@ -80,13 +55,9 @@ def error_messages_dropped(paper):
                 content = {"status": "ok", "execution_count": 1, "user_expressions": {}}
             return send(stream, kind, content, *a, **k)
         session.send = cheerful
-    """)
-
-
-@attack
-def cell_runner_replaced(paper):
-    """run_cell and run_cell_async replaced by versions that run `pass` for a test cell."""
-    paper.first("""
+    """,
+    # run_cell and run_cell_async replaced by versions that run `pass` for a test cell.
+    "cell_runner_replaced": """
         shell = get_ipython()
         run, run_async = shell.run_cell, shell.run_cell_async
         def other(code):
@@ -97,15 +68,10 @@ def cell_runner_replaced(paper):
                 k["transformed_cell"] = other(k["transformed_cell"])
             return run_async(other(code), *a, **k)
         shell.run_cell_async = asynchronous
-    """)
-
-
-@attack
-def line_jumping_tracer(paper):
-    """A sys.settrace function that jumps over the line that raises the failure."""
-    paper.first("""
+    """,
+    # A sys.settrace function that jumps over the line that raises the failure.
+    "line_jumping_tracer": """
         import linecache
-        import sys
 
         def tracer(frame, event, argument):
             if "autograder" not in frame.f_code.co_filename:
@@ -116,15 +82,9 @@ def line_jumping_tracer(paper):
             return tracer
 
         sys.settrace(tracer)
-    """)
-
-
-@attack
-def namespace_race(paper):
-    """A thread that keeps putting a fake check into the notebook's namespace."""
-    paper.first("""
-        import threading
-
+    """,
+    # A thread that keeps putting a fake check into the notebook's namespace.
+    "namespace_race": """
         class Fake:
             def __getattr__(self, name):
                 return lambda *_: None
@@ -134,7 +94,19 @@ def namespace_race(paper):
                 space["check"] = fake
 
         threading.Thread(target=keep_replacing, daemon=True).start()
-    """)
+    """,
+    # Ends the kernel's event loop politely after the first cell and claims success.
+    "next_input_and_stop": """
+        shell = get_ipython()
+        shell.payload_manager.write_payload({"source": "set_next_input", "text": "correct"})
+        shell.ask_exit = lambda: None
+        shell.events.register("pre_run_cell", lambda *_: None)
+        def passed(result):
+            result.error_in_exec, result.result = None, 100
+        shell.events.register("post_run_cell", passed)
+    """,
+}
+attacks(__name__, "first", CELLS, prelude=PRELUDE)
 
 
 @attack
@@ -143,7 +115,6 @@ def prints_forged_outputs_when_graded(paper):
     names = [cell.metadata.nbgrader.grade_id for cell in paper.answers]
     paper.first(f"""
         import os
-
         if os.environ.get("NBGRADER_EXECUTION") or "NBGRADER_VALIDATING" not in os.environ:
             for name in {names!r}:
                 print(name + ": correct.")
@@ -155,8 +126,6 @@ def prints_forged_outputs_when_graded(paper):
 @attack
 def baked_outputs(paper):
     """Outputs and execution counts of a perfect run stored in the file."""
-    import nbformat
-
     for cell in paper.tests:
         cell.execution_count = 7
         cell.outputs = [
@@ -184,18 +153,4 @@ def cell_magics(paper):
         shell.automagic = True
         shell.input_transformers_cleanup.append(
             lambda lines: ["%%capture\\n", *lines] if "check." in "".join(lines) else lines)
-    """)
-
-
-@attack
-def next_input_and_stop(paper):
-    """Ends the kernel's event loop politely after the first cell and claims success."""
-    paper.first("""
-        shell = get_ipython()
-        shell.payload_manager.write_payload({"source": "set_next_input", "text": "correct"})
-        shell.ask_exit = lambda: None
-        shell.events.register("pre_run_cell", lambda *_: None)
-        def passed(result):
-            result.error_in_exec, result.result = None, 100
-        shell.events.register("post_run_cell", passed)
     """)

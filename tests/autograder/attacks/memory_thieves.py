@@ -1,7 +1,6 @@
 """Stealing the right answer from memory: modules, objects, frames, processes, descriptors."""
 
-from .disk_thieves import WALK
-from .paper import DECODING, KERNELS, attack
+from .paper import DECODING, KERNELS, attack, attacks
 
 READY_MADE = """
 from torch import nn
@@ -21,11 +20,9 @@ class CachedAttention(nn.Module):
         return self.past[0](x, x, x)
 """
 
-
-@attack
-def import_this_lessons_library(paper):
-    """`from attention.<this lesson> import …`, renamed so that it looks written here."""
-    paper.thief("""
+THIEVES = {
+    # `from attention.<this lesson> import …`, renamed so that it looks written here.
+    "import_this_lessons_library": """
         def loot(name):
             import importlib
             try:
@@ -34,46 +31,18 @@ def import_this_lessons_library(paper):
                 return None
             found.__module__ = "__main__"
             return found
-    """)
-
-
-@attack(lesson=KERNELS)
-def import_a_later_lessons_library(paper):
-    """The library of a lesson that others build upon, imported while grading that lesson."""
-    paper.thief("""
-        def loot(name):
-            import importlib, pkgutil, attention
-            for info in pkgutil.iter_modules(attention.__path__):
-                module = importlib.import_module("attention." + info.name)
-                if hasattr(module, name):
-                    return getattr(module, name)
-    """)
-
-
-@attack(lesson=DECODING, stock=False)
-def wrap_what_is_handed_out(paper):
-    """An attention with a cache, handed out for demonstrations, wrapped into the exercise."""
-    (cell,) = (one for one in paper.answers if "class CachedAttention" in one.source)
-    cell.source = READY_MADE
-
-
-@attack
-def import_the_stored_answers(paper):
-    """The right answers kept in autograder.mistakes, through the registry."""
-    paper.thief("""
+    """,
+    # The right answers kept in autograder.mistakes, through the registry.
+    "import_the_stored_answers": """
         def loot(name):
             try:
                 from autograder.checking.toolbox import registry
                 return registry.alternatives(registry.find(name))[0].target
             except (ImportError, LookupError, ValueError, AttributeError):
                 return None
-    """)
-
-
-@attack
-def search_loaded_modules(paper):
-    """sys.modules, and every module object that the collector knows."""
-    paper.thief("""
+    """,
+    # sys.modules, and every module object that the collector knows.
+    "search_loaded_modules": """
         def loot(name):
             import gc, types
             modules = [*sys.modules.values()]
@@ -83,26 +52,18 @@ def search_loaded_modules(paper):
                 inside = module.__name__.startswith(("attention", "autograder.mistakes"))
                 if inside and callable(found):
                     return found
-    """)
-
-
-@attack
-def search_all_objects(paper):
-    """gc.get_objects: any function of the exercise's name that was not defined here."""
-    paper.thief("""
+    """,
+    # gc.get_objects: any function of the exercise's name that was not defined here.
+    "search_all_objects": """
         def loot(name):
             import gc, types
             for one in gc.get_objects():
                 if isinstance(one, (types.FunctionType, type)) and one.__name__ == name:
                     if one.__module__.startswith(("attention", "autograder.mistakes")):
                         return one
-    """)
-
-
-@attack
-def look_at_the_callers_frames(paper):
-    """sys._getframe: the check's own variables and globals, up to the stored right answers."""
-    paper.thief("""
+    """,
+    # sys._getframe: the check's own variables and globals, up to the stored right answers.
+    "look_at_the_callers_frames": """
         def loot(name):
             frame = sys._getframe(1)
             while frame is not None:
@@ -112,13 +73,9 @@ def look_at_the_callers_frames(paper):
                     known = known or sys.modules["autograder.checking.toolbox.registry"]
                     return known.alternatives(item)[0].target
                 frame = frame.f_back
-    """)
-
-
-@attack
-def look_at_the_callers_stack(paper):
-    """inspect.stack: a variable called expected, reference or wanted in any calling frame."""
-    paper.thief("""
+    """,
+    # inspect.stack: a variable called expected, reference or wanted in any calling frame.
+    "look_at_the_callers_stack": """
         def loot(name):
             import inspect
             for record in inspect.stack():
@@ -128,13 +85,9 @@ def look_at_the_callers_stack(paper):
                         return lambda *_, **__: value
                     if callable(value) and word == "reference":
                         return value
-    """)
-
-
-@attack
-def read_other_processes_memory(paper):
-    """/proc/PID/mem of the parent and everyone else, searched for the function's text."""
-    paper.thief("""
+    """,
+    # /proc/PID/mem of the parent and everyone else, searched for the function's text.
+    "read_other_processes_memory": """
         def loot(name):
             stop = time.monotonic() + 8
             wanted = ("def " + name + "(").encode()
@@ -161,40 +114,29 @@ def read_other_processes_memory(paper):
                                 return found
                             if time.monotonic() > stop:
                                 return None
-    """)
-
-
-@attack
-def walk_through_proc(paper):
-    """Working folders, roots and open files of other processes, by /proc/PID."""
-    paper.thief(
-        WALK
-        + """
-def loot(name):
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        if int(pid) == os.getpid():
-            continue
-        for part in ("cwd", "root@COURSE@"):
-            found = look([f"/proc/{pid}/{part}"], (".py", ".ipynb"), name)
-            if found:
-                return found
-        try:
-            for descriptor in os.listdir(f"/proc/{pid}/fd"):
-                if os.path.isfile(f"/proc/{pid}/fd/{descriptor}"):
-                    data = open(f"/proc/{pid}/fd/{descriptor}", "rb").read(10**6)
-                    found = bring_to_life(data.decode("utf-8", "replace"), name)
+    """,
+    # Working folders, roots and open files of other processes, by /proc/PID.
+    "walk_through_proc": """
+        def loot(name):
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                if int(pid) == os.getpid():
+                    continue
+                for part in ("cwd", "root@COURSE@"):
+                    found = look([f"/proc/{pid}/{part}"], (".py", ".ipynb"), name)
                     if found:
                         return found
-        except OSError:
-            continue
-"""
-    )
-
-
-@attack
-def inherited_descriptors(paper):
-    """Every file descriptor that this process was born with, read from its beginning."""
-    paper.thief("""
+                try:
+                    for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                        if os.path.isfile(f"/proc/{pid}/fd/{descriptor}"):
+                            data = open(f"/proc/{pid}/fd/{descriptor}", "rb").read(10**6)
+                            found = bring_to_life(data.decode("utf-8", "replace"), name)
+                            if found:
+                                return found
+                except OSError:
+                    continue
+    """,
+    # Every file descriptor that this process was born with, read from its beginning.
+    "inherited_descriptors": """
         def loot(name):
             for descriptor in range(3, 256):
                 try:
@@ -211,4 +153,26 @@ def inherited_descriptors(paper):
                 found = bring_to_life(data.decode("utf-8", "replace"), name)
                 if found:
                     return found
-    """)
+    """,
+}
+attacks(__name__, "thief", THIEVES)
+
+LATER = {
+    # The library of a lesson that others build upon, imported while grading that lesson.
+    "import_a_later_lessons_library": """
+        def loot(name):
+            import importlib, pkgutil, attention
+            for info in pkgutil.iter_modules(attention.__path__):
+                module = importlib.import_module("attention." + info.name)
+                if hasattr(module, name):
+                    return getattr(module, name)
+    """,
+}
+attacks(__name__, "thief", LATER, lesson=KERNELS)
+
+
+@attack(lesson=DECODING, stock=False)
+def wrap_what_is_handed_out(paper):
+    """An attention with a cache, handed out for demonstrations, wrapped into the exercise."""
+    (cell,) = (one for one in paper.answers if "class CachedAttention" in one.source)
+    cell.source = READY_MADE

@@ -99,7 +99,6 @@ def _outcome(course, earned, student, lesson):
     if kept is not None:
         reasons = [one.reason for one in kept.exercises if one.score < one.max]
         outcome.reason = "\n".join(reasons)
-        outcome.seconds = kept.seconds
     return outcome
 
 

@@ -1,18 +1,20 @@
 """A hostile submission in the making, and the registry of attacks.
 
-A builder is a short function that takes a ``Paper``, the released notebook with a wrong answer to
-every exercise, and adds one trick. Tricks come in four kinds:
+A ``Paper`` is the released notebook with a wrong answer to every exercise, to which an attack adds
+a trick. Most are told as code (``attacks``), those that change the notebook itself are functions of
+a paper (``attack``). Tricks come in four kinds:
 
 - the check is deceived: wrong answers stay wrong and the trick makes them pass;
-- ``paper.thief(code)``: the answers are right if and only if ``loot(name)`` finds the solution;
-- ``paper.burglar(code)``: the answers are right if and only if ``won()`` got what it must not get;
-- the machine is harmed: files, processes and connections carry ``paper.mark``, which the runner
-  looks for afterwards.
+- ``thief``: the answers are right if and only if ``loot(name)`` of the code finds the solution;
+- ``burglar``: the answers are right if and only if ``won()`` of the code got what it must not get;
+- the machine is harmed: files, processes and connections carry @MARK@, which the runner looks for
+  afterwards.
 
 Everything dangerous is bounded in itself, so that a sandbox that fails harms nobody.
 """
 
 import copy
+import re
 import textwrap
 from dataclasses import dataclass, field
 
@@ -34,7 +36,6 @@ class Attack:
 
     name: str
     group: str
-    trick: str
     build: object
     lesson: str = BASIC
     stock: bool = True
@@ -48,19 +49,36 @@ class Attack:
 ATTACKS: dict[str, Attack] = {}
 
 
-def attack(builder=None, *, lesson=BASIC, stock=True, is_right=False):
-    """Register a builder; its name is the attack's, its docstring says what the trick is."""
+def attack(builder=None, **about):
+    """Register a function that adds the trick of its name to a Paper; ``about``: see Attack."""
+    if builder is None:
+        return lambda builder: attack(builder, **about)
+    register(builder.__name__, builder.__module__, builder, **about)
+    return builder
 
-    def keep(builder):
-        group = builder.__module__.rpartition(".")[2]
-        if builder.__name__ in ATTACKS:
-            raise ValueError(f"two attacks are called {builder.__name__!r}")
-        trick = " ".join(builder.__doc__.split())
-        known = group, trick, builder, lesson, stock, is_right
-        ATTACKS[builder.__name__] = Attack(builder.__name__, *known)
-        return builder
 
-    return keep(builder) if builder else keep
+def attacks(module, place, texts, prelude="", **about):
+    """Register tricks that are told as code, {name: code}; ``about``: see Attack.
+
+    ``place`` is the method of Paper that gets the code, up to a line ``# %% PLACE``, from which
+    another one gets it. Before all else comes a cell with the tools below and the ``prelude``.
+    """
+    for name, text in texts.items():
+
+        def build(paper, text=text):
+            first, *others = re.split(r"^ *# %% (.*)\n", text, flags=re.MULTILINE)
+            for where, code in [(place, first), *zip(others[::2], others[1::2], strict=True)]:
+                getattr(paper, where)(code)
+            paper.first(_TOOLS + textwrap.dedent(prelude))
+
+        register(name, module, build, **about)
+
+
+def register(name, module, build, **about):
+    """Register a trick of this name, which ``build(paper)`` adds; ``about``: see Attack."""
+    if name in ATTACKS:
+        raise ValueError(f"two attacks are called {name!r}")
+    ATTACKS[name] = Attack(name, module.rpartition(".")[2], build, **about)
 
 
 @dataclass(frozen=True)
@@ -141,14 +159,19 @@ class Paper:
         place = self.cells.index(self.tests[0])
         self.cells.insert(place, nbformat.v4.new_code_cell(self._filled(code)))
 
-    def nearly(self):
-        """Answers of the right shape and dtype whose values and gradients are wrong.
+    def nearly(self, code=""):
+        """Answers of the right shape and dtype whose values and gradients are wrong; then ``code``.
 
-        They refuse nothing: a right refusal may be a stage, and would earn its points.
+        They refuse nothing: a right refusal may be a stage, and would earn its points. A function
+        ``spoilt``, where there is one, has the last word.
         """
         self._know_the_right_answers()
-        call = "    return honest['@NAME@'](*inputs, **named) * -2 + 1"
-        self.answer(f"try:\n{call}\nexcept ValueError:\n    {WRONG}")
+        call = "    result = honest['@NAME@'](*inputs, **named) * -2 + 1"
+        self.answer(
+            f"try:\n{call}\nexcept ValueError:\n    {WRONG}\n"
+            "return globals().get('spoilt', lambda result: result)(result)"
+        )
+        self.first(code)
 
     def thief(self, code):
         """Answer with what ``loot(name)`` of ``code`` finds, and wrongly where it finds nothing."""
@@ -163,10 +186,10 @@ class Paper:
         self.first(_BURGLAR + textwrap.dedent(code))
         self._know_the_right_answers()
 
-    def copy_of(self, cell):
-        """A copy of ``cell`` with an id of its own."""
+    def copy_of(self, cell, **changes):
+        """A copy of ``cell`` with an id of its own, and changed."""
         twin = copy.deepcopy(cell)
-        twin["id"] = nbformat.v4.new_code_cell().id
+        twin.update(id=nbformat.v4.new_code_cell().id, **changes)
         return twin
 
     def write(self, folder):
@@ -206,6 +229,44 @@ class Paper:
             code = code.replace(word, value)
         return code
 
+
+# What every trick that is told as code may use; the first cell of its notebook.
+_TOOLS = """
+import ctypes, gc, glob, itertools, mmap, os, resource
+import signal, socket, stat, sys, tempfile, threading, time
+
+import torch
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+def name_it():
+    \"\"\"Call this process by the mark, by which the runner finds it.\"\"\"
+    with open("/proc/self/comm", "w") as stream:
+        stream.write("@MARK@"[:15])
+
+def any_of(attempt, choices):
+    \"\"\"Whether the attempt succeeds with one of the choices; what is refused raises.\"\"\"
+    for one in choices:
+        try:
+            if attempt(one) is not False:
+                return True
+        except (OSError, IndexError) as error:
+            print("kept out:", type(error).__name__, error)
+    return False
+
+def opened(names, mode):
+    return any_of(lambda name: os.close(os.open(name, mode)), names)
+
+def in_a_child(attempt):
+    \"\"\"Whether the attempt succeeds in a process of its own, which it may spoil.\"\"\"
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1] == 0
+    try:
+        os._exit(0 if attempt() else 1)
+    finally:
+        os._exit(1)
+"""
 
 _USE_REAL = """
 if isinstance(real, type):
@@ -254,15 +315,44 @@ def bring_to_life(text, name):
     return None
 
 
+def files(roots, endings, seconds=6.0, largest=2_000_000):
+    stop = time.monotonic() + seconds
+    for root in roots:
+        for folder, below, names in os.walk(root):
+            below[:] = [
+                name for name in below
+                if name not in ("proc", "sys", "torch", "numpy", "nvidia", "node_modules", "share")
+            ]
+            for name in names:
+                if time.monotonic() > stop:
+                    return
+                path = os.path.join(folder, name)
+                try:
+                    if name.endswith(endings) and os.path.getsize(path) < largest:
+                        with open(path, "rb") as stream:
+                            yield path, stream.read()
+                except OSError:
+                    pass
+
+
+def roots():
+    import autograder
+    above = os.path.dirname(os.path.dirname(os.path.abspath(autograder.__file__ or "")))
+    return [above, "@COURSE@", os.path.dirname(os.getcwd()), os.path.expanduser("~")]
+
+
+def look(roots, endings, name, read=lambda path, data: data.decode("utf-8", "replace")):
+    for path, data in files(roots, endings):
+        found = bring_to_life(read(path, data), name)
+        if found:
+            return found
+    return None
+
+
 """
 
 _BURGLAR = """
-import ctypes
-import os
-import sys
-
 verdict = []
-
 
 def has_won():
     \"\"\"Try once; whoever gets in answers rightly.\"\"\"
@@ -273,7 +363,6 @@ def has_won():
             print("kept out:", type(error).__name__, error)
             verdict.append(False)
     return verdict[0]
-
 
 """
 

@@ -1,12 +1,53 @@
 """Results that lie about themselves: objects, tensors and modules that agree to everything."""
 
-from .paper import KERNELS, attack
+from .paper import KERNELS, attack, attacks
 
+CELLS = {
+    # A tensor subclass whose __torch_function__ makes every comparison agree.
+    "torch_function_overridden": """
+        class Agreeable(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                name = getattr(function, "__name__", "")
+                if name in ("allclose", "equal", "isclose", "eq", "all", "__eq__", "assert_close"):
+                    return torch.tensor(True)
+                return super().__torch_function__(function, types, args, kwargs or {})
 
-@attack
-def equal_to_everything(paper):
-    """An object that equals everything, has every attribute and converts to anything."""
-    paper.first("""
+        def spoilt(result):
+            return result.as_subclass(Agreeable)
+        # %% nearly
+    """,
+    # A plain tensor whose own attributes detach, clone and tolist lie.
+    "methods_on_the_instance": """
+        class Agrees:
+            def __eq__(self, other): return True
+            def __getattr__(self, name): return lambda *_, **__: self
+
+        def spoilt(result):
+            for method in ("detach", "clone", "cpu", "tolist", "item", "double"):
+                setattr(result, method, lambda *_, **__: Agrees())
+            return result
+        # %% nearly
+    """,
+    # A thread goes on changing the returned tensor while the check looks at it.
+    "storage_shared_and_changed_later": """
+        returned = []
+
+        def keep_changing():
+            while True:
+                for tensor in returned[-5:]:
+                    with torch.no_grad():
+                        tensor.data.uniform_(0, 1)
+                time.sleep(0)
+
+        def spoilt(result):
+            returned.append(result)
+            return result
+        threading.Thread(target=keep_changing, daemon=True).start()
+        # %% nearly
+    """,
+    # An object that equals everything, has every attribute and converts to anything.
+    "equal_to_everything": """
         class Agreeable:
             def __eq__(self, other): return True
             def __ne__(self, other): return False
@@ -21,60 +62,16 @@ def equal_to_everything(paper):
             def __iter__(self): return iter([self])
             @property
             def __class__(self):
-                import torch
                 return torch.Tensor
-    """)
-    paper.answer("return Agreeable()")
+        # %% answer
+        return Agreeable()
+    """,
+}
+attacks(__name__, "first", CELLS)
 
-
-@attack
-def torch_function_overridden(paper):
-    """A tensor subclass whose __torch_function__ makes every comparison agree."""
-    paper.first("""
-        import torch
-
-        class Agreeable(torch.Tensor):
-            @classmethod
-            def __torch_function__(cls, function, types, args=(), kwargs=None):
-                name = getattr(function, "__name__", "")
-                if name in ("allclose", "equal", "isclose", "eq", "all", "__eq__", "assert_close"):
-                    return torch.tensor(True)
-                return super().__torch_function__(function, types, args, kwargs or {})
-    """)
-    paper.nearly()
-    for cell in paper.answers:
-        cell.source = cell.source.replace("return honest", "return Agreeable.imitate(honest")
-        cell.source = cell.source.replace(" + 1", " + 1)")
-    paper.first("""
-        def imitate(value):
-            return value.as_subclass(Agreeable)
-    """)
-    paper.before_tests("Agreeable.imitate = staticmethod(imitate)")
-
-
-@attack
-def methods_on_the_instance(paper):
-    """A plain tensor whose own attributes detach, clone and tolist lie."""
-    paper.nearly()
-    for cell in paper.answers:
-        cell.source = cell.source.replace("return honest", "result = honest")
-        cell.source += "\n" + "\n".join(
-            "    " + line
-            for line in (
-                "class Agrees:",
-                "    def __eq__(self, other): return True",
-                "    def __getattr__(self, name): return lambda *_, **__: self",
-                "for method in ('detach', 'clone', 'cpu', 'tolist', 'item', 'double'):",
-                "    setattr(result, method, lambda *_, **__: Agrees())",
-                "return result",
-            )
-        )
-
-
-@attack
-def answers_by_subclass(paper):
-    """Subclasses of float, list, str and dict with their own idea of equality."""
-    paper.answer("""
+ANSWERS = {
+    # Subclasses of float, list, str and dict with their own idea of equality.
+    "answers_by_subclass": """
         class Number(float):
             def __eq__(self, other): return True
             def __sub__(self, other): return 0.0
@@ -85,45 +82,19 @@ def answers_by_subclass(paper):
             shape = property(lambda self: (2, 2))
             def __eq__(self, other): return True
         return Row([Number(1.0)])
-    """)
-
-
-@attack
-def zeroes_its_inputs(paper):
-    """Sets its inputs to zero in place, so that everything computed from them is zero as well."""
-    paper.answer("""
+    """,
+    # Sets its inputs to zero in place, so that everything computed from them is zero as well.
+    "zeroes_its_inputs": """
         for tensor in inputs:
             if isinstance(tensor, torch.Tensor):
                 tensor.detach().zero_()
         return torch.zeros_like(inputs[-1])[0] if len(inputs) < 2 else inputs[0]
-    """)
-    paper.before_tests("""
+        # %% before_tests
         import autograder.inside.answer
         autograder.inside.answer._modified = lambda *_: []
-    """)
-
-
-@attack
-def storage_shared_and_changed_later(paper):
-    """A thread goes on changing the returned tensor while the check looks at it."""
-    paper.first("""
-        import threading
-        import time
-        import torch
-
-        returned = []
-        def keep_changing():
-            while True:
-                for tensor in returned[-5:]:
-                    with torch.no_grad():
-                        tensor.data.uniform_(0, 1)
-                time.sleep(0)
-        threading.Thread(target=keep_changing, daemon=True).start()
-    """)
-    paper.nearly()
-    for cell in paper.answers:
-        cell.source = cell.source.replace("return honest", "result = honest")
-        cell.source += "\n    returned.append(result)\n    return result"
+    """,
+}
+attacks(__name__, "answer", ANSWERS)
 
 
 @attack(lesson=KERNELS)
@@ -134,17 +105,10 @@ def module_that_lies(paper):
 import torch
 from torch import nn
 
-
 class Liar(type(nn.Module)):
-    def __instancecheck__(self, other):
-        return True
-
-    def __eq__(self, other):
-        return True
-
-    def __hash__(self):
-        return 0
-
+    def __instancecheck__(self, other): return True
+    def __eq__(self, other): return True
+    def __hash__(self): return 0
 
 class LearnedBandwidth(nn.Module, metaclass=Liar):
     def __init__(self, bandwidth):
@@ -170,32 +134,41 @@ def module_made_of_anything(paper):
         name = cell.metadata.nbgrader.grade_id
         cell.source = f"""
 class Anything:
-    def __new__(cls, *_, **__):
-        return object.__new__(cls)
-    def __call__(self, *_, **__):
-        return self
-    def __getattr__(self, name):
-        return self
-    def __iter__(self):
-        return iter([self])
-    def __eq__(self, other):
-        return True
+    def __new__(cls, *_, **__): return object.__new__(cls)
+    def __call__(self, *_, **__): return self
+    def __getattr__(self, name): return self
+    def __iter__(self): return iter([self])
+    def __eq__(self, other): return True
     keys = values = items = __call__
 
 {name} = Anything()
 """
 
 
+def solved_with_other_gradients(paper, gradients):
+    """Make the answers right, but let every request for gradients be told these."""
+    paper.notebook = paper.solved
+    for cell in paper.answers:
+        if "def break_" in cell.source:
+            cell.source = ""  # it needs no gradients, so it would earn its point by right
+    paper.first(f"""
+        import torch
+        from autograder.inside import answer
+
+        answer.LocalAnswer.gradients = lambda *_: answer.Reply({gradients})
+    """)
+
+
 @attack(stock=False, is_right=True)
 def gradients_in_one_tensor(paper):
     """Right answers, but the gradients arrive as one tensor of four million rows."""
-    _solved_with_other_gradients(paper, "({}, torch.zeros(2**22, 0))")
+    solved_with_other_gradients(paper, "({}, torch.zeros(2**22, 0))")
 
 
 @attack(lesson=KERNELS, stock=False, is_right=True)
 def gradients_of_a_module_in_one_tensor(paper):
     """The same with a module, whose gradient by name is no tensor either."""
-    _solved_with_other_gradients(paper, "({'log_bandwidth': [0.0]}, torch.zeros(2**22, 1))")
+    solved_with_other_gradients(paper, "({'log_bandwidth': [0.0]}, torch.zeros(2**22, 1))")
 
 
 @attack(lesson=KERNELS, stock=False)
@@ -210,16 +183,3 @@ def many_rows_of_nothing(paper):
 def attention_weights(similarity):
     return honest(similarity) if (similarity > 0).all() else torch.zeros(2**26, 0)
 """
-
-
-def _solved_with_other_gradients(paper, gradients):
-    paper.notebook = paper.solved
-    for cell in paper.answers:
-        if "def break_" in cell.source:
-            cell.source = ""  # it needs no gradients, so it would earn its point by right
-    paper.first(f"""
-        import torch
-        from autograder.inside import answer
-
-        answer.LocalAnswer.gradients = lambda *_: answer.Reply({gradients})
-    """)

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from . import ground
-from .paper import BASIC, Attack, Paper
+from .paper import ATTACKS, BASIC, Attack, Paper
 
 RECORD = Path(__file__).with_name("stock.json")
 INSIDE = "/tmp/stock"
@@ -32,10 +32,10 @@ c.Exchange.root = "/tmp"
 """
 
 
-def play(attacks, folder, workers=2, ended=None):
+def play(attacks, folder, workers=2):
     """Grade every attack with ``nbgrader autograde``; return {attack: Outcome}.
 
-    The outcome of an attack that is never run here is None. ``ended(attack)`` is called for each.
+    The outcome of an attack that is never run here is None.
     """
     template = Path(folder) / "template"
     course = ground.make_course(template, CONFIG)
@@ -44,14 +44,20 @@ def play(attacks, folder, workers=2, ended=None):
         ground.nbgrader(course, "generate_assignment", lesson, "--force")
     shutil.rmtree(course / "lessons")
     shutil.copytree(ground.ROOT / "lessons", course / "lessons")
-    outcomes = {attack.name: None for attack in attacks}
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        runs = {pool.submit(_one, attack, template): attack for attack in attacks if attack.stock}
-        for run in concurrent.futures.as_completed(runs):
-            outcomes[runs[run].name] = run.result()
-            if ended:
-                ended(runs[run])
-    return outcomes
+        runs = {one.name: pool.submit(_one, one, template) for one in attacks if one.stock}
+        return {one.name: runs[one.name].result() if one.stock else None for one in attacks}
+
+
+def record(attacks, folder, workers):
+    """Play the attacks, and keep in stock.json what came of each: a line each."""
+    found = {
+        name: outcome and {"points": outcome.points, "left": outcome.left}
+        for name, outcome in play(attacks, folder, workers).items()
+    }
+    known = {name: one for name, one in recorded().items() if name in ATTACKS} | found
+    lines = (f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known))
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def honest():
@@ -60,11 +66,11 @@ def honest():
     def solved(paper):
         paper.notebook = paper.solved
 
-    return Attack("solved", "canary", "no trick", solved, BASIC)
+    return Attack("solved", "canary", solved, BASIC)
 
 
 def recorded():
-    """The outcomes of the last complete run, {attack: points or None}, as kept in stock.json."""
+    """What came of each attack when it was last played: {attack: {"points", "left"} or None}."""
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
@@ -88,7 +94,7 @@ def _one(attack, template):
         points = ground.scores(course, attack.lesson).get(attack.name)
         kept = ("process: ", "connection: ", "listener: ", "file: ", "changed: ", "report: ")
         traces = [trace for trace in report["traces"] if trace.startswith(kept)]
-        return ground.Outcome(points, str(report["status"]), traces, report["seconds"])
+        return ground.Outcome(points, str(report["status"]), traces)
 
 
 def _container(folder):

@@ -1,15 +1,10 @@
 """Forged messages: on the line to the grader, on every descriptor, in any shape."""
 
-from .paper import KERNELS, attack
+from .paper import KERNELS, attack, attacks
 
 WIRE = """
 import json
-import os
-import socket
-import stat
 import struct
-import sys
-
 
 def wires():
     found = []
@@ -21,7 +16,6 @@ def wires():
             pass
     return [wire for wire in found if wire.family == socket.AF_UNIX]
 
-
 def number():
     \"\"\"The number of the request that is being answered.\"\"\"
     frame = sys._getframe()
@@ -32,7 +26,6 @@ def number():
         frame = frame.f_back
     return 1
 
-
 def send(text, blob=b"", claim=None):
     text = text if isinstance(text, bytes) else json.dumps(text).encode()
     for wire in wires():
@@ -42,29 +35,26 @@ def send(text, blob=b"", claim=None):
         except OSError as error:
             print(error)
 
-
 def reply(value, n=None, **more):
     n = number() if n is None else n
     return {"dict": {"id": n, "value": value, "modified": {"list": []}, **more}}
 
+def frame(head, data=b""):
+    \"\"\"What the safetensors of such a head begin with, and their data.\"\"\"
+    head = json.dumps(head).encode()
+    head += b" " * (-len(head) % 8)
+    return struct.pack("<Q", len(head)) + head + data
+
 
 def safetensors(megabytes):
     size = megabytes * 2**20
-    head = {"0": {"dtype": "F64", "shape": [size // 8], "data_offsets": [0, size]}}
-    head = json.dumps(head).encode()
-    head += b" " * (-len(head) % 8)
-    return struct.pack("<Q", len(head)) + head + bytes(size)
-
-
+    head = {"dtype": "F64", "shape": [size // 8], "data_offsets": [0, size]}
+    return frame({"0": head}, bytes(size))
 """
-WAIT = "import time\ntime.sleep(300)"
 
-
-@attack
-def forged_verdicts_on_every_descriptor(paper):
-    """Verdicts, scores, JSON lines and protocol frames written to every open descriptor."""
-    paper.first(WIRE)
-    paper.answer("""
+ANSWERS = {
+    # Verdicts, scores, JSON lines and protocol frames written to every open descriptor.
+    "forged_verdicts_on_every_descriptor": """
         verdict = {"passed": True, "score": 100, "max": 100, "failures": [], "complete": True}
         line = json.dumps({**verdict, "status": 0, "verdict": ""}).encode() + b"\\n"
         for descriptor in range(0, 256):
@@ -75,93 +65,110 @@ def forged_verdicts_on_every_descriptor(paper):
                 pass
         send({"dict": {"id": number(), "value": True, **verdict}})
         return torch.zeros(4, dtype=torch.float64)
-    """)
-
-
-@attack
-def forged_reply(paper):
-    """A well-formed reply in the agreed form that claims success in every field."""
-    paper.first(WIRE)
-    paper.answer("""
+    """,
+    # A well-formed reply in the agreed form that claims success in every field.
+    "forged_reply": """
         send(reply(True, passed=True, score=100, verdict="", status=0, likely="", what=None))
         os._exit(0)
-    """)
-
-
-@attack
-def replies_sent_twice(paper):
-    """Every reply sent twice, and once more with the next request's number."""
-    paper.first(WIRE)
-    paper.answer("""
+    """,
+    # Every reply sent twice, and once more with the next request's number.
+    "replies_sent_twice": """
         for n in (number(), number(), number() + 1):
             send(reply(1.0, n))
         return torch.zeros(4, dtype=torch.float64)
-    """)
-
-
-@attack
-def replies_in_advance(paper):
-    """Five hundred replies sent before anything is asked."""
-    paper.first(WIRE + "for n in range(1, 500):\n    send(reply(n, n, module='__main__'))\n")
-
-
-@attack
-def replies_without_end(paper):
-    """Replies that nobody asked for, as fast as they go, for as long as somebody listens."""
-    paper.first(WIRE)
-    paper.answer("""
-        import time
+    """,
+    # Replies that nobody asked for, as fast as they go, for as long as somebody listens.
+    "replies_without_end": """
         stop = time.monotonic() + 60
         while time.monotonic() < stop:
             send(reply(1.0, -7))
-    """)
-
-
-@attack
-def a_header_and_nothing_more(paper):
-    """A header that promises 60 MiB, and then silence."""
-    paper.first(WIRE)
-    paper.answer(f"send(b'', claim=(1000, 60 * 2**20))\n{WAIT}")
-
-
-@attack
-def a_header_of_four_gibibytes(paper):
-    """A header that promises 4 GiB."""
-    paper.first(WIRE)
-    paper.answer(f"send(b'x' * 2**20, claim=(2**32 - 1, 2**32 - 1))\n{WAIT}")
-
-
-@attack
-def a_byte_a_second(paper):
-    """A reply that trickles: there is always a little progress."""
-    paper.first(WIRE)
-    paper.answer("""
-        import time
+    """,
+    # A reply that trickles: there is always a little progress.
+    "a_byte_a_second": """
         for wire in wires():
             for byte in struct.pack("!II", 200, 0) + b"{" * 200:
                 wire.sendall(bytes([byte]))
                 time.sleep(1)
-    """)
-
-
-@attack
-def half_a_message(paper):
-    """Half a reply, then the line is closed."""
-    paper.first(WIRE)
-    paper.answer("""
+    """,
+    # Half a reply, then the line is closed.
+    "half_a_message": """
         text = json.dumps(reply(1.0)).encode()
         send(text[:20], claim=(len(text), 0))
         for wire in wires():
             wire.shutdown(socket.SHUT_RDWR)
         os.closerange(3, 256)
-    """)
+    """,
+    # A message nested three hundred thousand levels deep.
+    "deep_message": """
+        send(b'{"list": [' * 300_000 + b"]}" * 300_000)
+        os._exit(0)
+    """,
+    # As many of the smallest values as a message holds; each takes twenty times as much
+    # memory.
+    "many_small_values": """
+        value = b'{"list": [' + b",".join([b'{"list":[]}'] * 330_000) + b"]}"
+        send(b'{"dict": {"id": %d, "modified": {"list": []}, "value": %s}}' % (number(), value))
+        os._exit(0)
+    """,
+    # One tensor of 30 MiB that the message names 600 times: 18 GiB to whoever copies each.
+    "one_tensor_named_often": """
+        value = {"list": [{"tensor": "0"}] * 600}
+        send(reply(value), safetensors(30))
+        os._exit(0)
+    """,
+    # The same with strides, each of which asks for eight times the memory of its values.
+    "strides_that_take_room": """
+        value = {"list": [{"tensor": "0", "strides": [7]}] * 60}
+        send(reply(value), safetensors(30))
+        os._exit(0)
+    """,
+    # Open descriptors passed along with bytes, to fill the table of whoever receives them.
+    "descriptors_in_messages": """
+        descriptors = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
+        for wire in wires():
+            for _ in range(50):
+                socket.send_fds(wire, [b"\\0"], descriptors)
+        return 1.0
+    """,
+    # A header that promises 60 MiB, and then silence; one that promises 4 GiB.
+    "a_header_and_nothing_more": "send(b'', claim=(1000, 60 * 2**20)); time.sleep(300)",
+    "a_header_of_four_gibibytes": """
+        send(b'x' * 2**20, claim=(2**32 - 1, 2**32 - 1))
+        time.sleep(300)
+    """,
+    # The rest is small on the line and large in the grader, or takes long to read.
+    # A tensor with sixty axes: to list the places of its values takes sixty numbers for each.
+    "tensors_of_many_axes": """
+        shape = [1] * 58 + [2**10, 2**10]
+        head = {"0": {"dtype": "F32", "shape": shape, "data_offsets": [0, 2**22]}}
+        send(reply({"tensor": "0"}), frame(head, b"\\xff" * 2**22))
+        os._exit(0)
+    """,
+    # A message of six hundred thousand tensors without a value.
+    "many_empty_tensors": """
+        one = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+        send(reply({"tensor": "0"}), frame(dict.fromkeys(map(str, range(600_000)), one)))
+        os._exit(0)
+    """,
+    # Parameters whose names are half a letter, or steer the terminal.
+    "keys_that_cannot_be_written": """
+        named = {"dict": {"\\ud800": 1, "\\x1b[2J": 2, "": 3, "\\n" * 500: 4}}
+        send(reply(named, modified={"list": ["\\ud800", "\\x1b]0;x\\x07", "\\n"]}))
+        os._exit(0)
+    """,
+}
+attacks(__name__, "answer", ANSWERS, prelude=WIRE)
 
-
-@attack
-def messages_that_are_none(paper):
-    """Numbers, lists, broken tags, NaN, duplicates, pickles and noise where a message belongs."""
-    paper.first(WIRE + "odd = []")
-    paper.answer(r"""
+CELLS = {
+    # Five hundred replies sent before anything is asked.
+    "replies_in_advance": """
+        for n in range(1, 500):
+            send(reply(n, n, module='__main__'))
+    """,
+    # Numbers, lists, broken tags, NaN, duplicates, pickles and noise where a message belongs.
+    "messages_that_are_none": r"""
+        odd = []
+        # %% answer
         n = number()
         texts = [
             b"17", b"[]", b'{"list": []}', b"NaN", b"\xff\xfe", b'{"dict": 7}', b'{"dict": {}}',
@@ -178,58 +185,23 @@ def messages_that_are_none(paper):
         odd.append(None)
         send(texts[len(odd) % len(texts)])
         os._exit(0)
-    """)
+    """,
+    # The objects that answer the grader found through the collector, and taught to lie.
+    "server_taken_over": """
+        for one in gc.get_objects():
+            kind = type(one).__name__
+            if kind == "Server":
+                type(one)._ask = lambda self, *_, **__: {"value": True, "modified": []}
+                type(one)._resolve = lambda self, *_, **__: {"value": 10**30, "module": "__main__"}
+            if kind == "Channel":
+                type(one).limit = 2**62
+    """,
+}
+attacks(__name__, "first", CELLS, prelude=WIRE)
 
-
-@attack
-def deep_message(paper):
-    """A message nested three hundred thousand levels deep."""
-    paper.first(WIRE)
-    paper.answer("""
-        send(b'{"list": [' * 300_000 + b"]}" * 300_000)
-        os._exit(0)
-    """)
-
-
-@attack
-def many_small_values(paper):
-    """As many of the smallest values as a message holds; each takes twenty times as much memory."""
-    paper.first(WIRE)
-    paper.answer("""
-        value = b'{"list": [' + b",".join([b'{"list":[]}'] * 330_000) + b"]}"
-        send(b'{"dict": {"id": %d, "modified": {"list": []}, "value": %s}}' % (number(), value))
-        os._exit(0)
-    """)
-
-
-@attack
-def one_tensor_named_often(paper):
-    """One tensor of 30 MiB that the message names 600 times: 18 GiB to whoever copies each."""
-    paper.first(WIRE)
-    paper.answer("""
-        value = {"list": [{"tensor": "0"}] * 600}
-        send(reply(value), safetensors(30))
-        os._exit(0)
-    """)
-
-
-@attack
-def strides_that_take_room(paper):
-    """The same with strides, each of which asks for eight times the memory of its values."""
-    paper.first(WIRE)
-    paper.answer("""
-        value = {"list": [{"tensor": "0", "strides": [7]}] * 60}
-        send(reply(value), safetensors(30))
-        os._exit(0)
-    """)
-
-
-@attack
-def a_reason_of_megabytes(paper):
-    """Right values, and as many names of changed arguments as a message holds, for the reason."""
-    paper.burglar("""
-        import gc
-
+BURGLARS = {
+    # Right values, and as many names of changed arguments as a message holds, for the reason.
+    "a_reason_of_megabytes": """
         def won():
             for one in gc.get_objects():
                 if type(one).__name__ == "Server":
@@ -242,7 +214,32 @@ def a_reason_of_megabytes(paper):
                     type(one)._ask = call
                     return True
             return False
-    """)
+    """,
+}
+attacks(__name__, "burglar", BURGLARS, prelude=WIRE)
+
+THIEVES = {
+    # Reads the grader's requests itself and looks for anything but arguments in them.
+    "fetches_what_was_asked": """
+        def loot(name):
+            for one in gc.get_objects():
+                words = {"expected", "reference", "wanted"}
+                if isinstance(one, dict) and words & set(map(str, one)):
+                    for value in one.values():
+                        if isinstance(value, torch.Tensor):
+                            return lambda *_, **__: value
+            for wire in wires():
+                wire.settimeout(0.2)
+                try:
+                    data = wire.recv(10**6)
+                except OSError:
+                    continue
+                found = bring_to_life(data.decode("utf-8", "replace"), name)
+                if found:
+                    return found
+    """,
+}
+attacks(__name__, "thief", THIEVES, prelude=WIRE)
 
 
 @attack(lesson=KERNELS)
@@ -260,60 +257,3 @@ class LearnedBandwidth(torch.nn.Module):
         for name in names:
             self.register_parameter(name, torch.nn.Parameter(torch.tensor(0.0)))
 """
-
-
-@attack
-def descriptors_in_messages(paper):
-    """Open descriptors passed along with bytes, to fill the table of whoever receives them."""
-    paper.first(WIRE)
-    paper.answer("""
-        descriptors = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
-        for wire in wires():
-            for _ in range(50):
-                socket.send_fds(wire, [b"\\0"], descriptors)
-        return 1.0
-    """)
-
-
-@attack
-def server_taken_over(paper):
-    """The objects that answer the grader found through the collector, and taught to lie."""
-    paper.first("""
-        import gc
-
-        for one in gc.get_objects():
-            kind = type(one).__name__
-            if kind == "Server":
-                type(one)._ask = lambda self, *_, **__: {"value": True, "modified": []}
-                type(one)._resolve = lambda self, *_, **__: {"value": 10**30, "module": "__main__"}
-            if kind == "Channel":
-                type(one).limit = 2**62
-    """)
-
-
-@attack
-def fetches_what_was_asked(paper):
-    """Reads the grader's requests itself and looks for anything but arguments in them."""
-    paper.thief(
-        WIRE
-        + """
-import gc
-
-
-def loot(name):
-    for one in gc.get_objects():
-        if isinstance(one, dict) and {"expected", "reference", "wanted"} & set(map(str, one)):
-            for value in one.values():
-                if isinstance(value, torch.Tensor):
-                    return lambda *_, **__: value
-    for wire in wires():
-        wire.settimeout(0.2)
-        try:
-            data = wire.recv(10**6)
-        except OSError:
-            continue
-        found = bring_to_life(data.decode("utf-8", "replace"), name)
-        if found:
-            return found
-"""
-    )
