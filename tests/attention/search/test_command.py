@@ -1,9 +1,6 @@
 """`python -m attention.search`, with the small model: what it prints, and what goes wrong."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -11,12 +8,10 @@ import pytest
 import torch
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-from attention.provided.files import ROOT
 from attention.provided.models.bert import minilm
 from attention.search import __main__ as command
 from attention.search import index as indexes
 from attention.search import model as models
-from attention.train.command import NOBODY_READS
 from tests.attention.search.test_reading import pdf
 
 TEXTS = {
@@ -156,14 +151,6 @@ def test_what_makes_no_sense_is_one_sentence(search, notes, words, sentence):
     assert err.splitlines()[-1].startswith(f"python -m attention.search: {sentence}")
 
 
-@pytest.mark.parametrize("words", [[], ["sort"]])
-def test_no_question_and_no_files_are_one_sentence(words, capsys):
-    with pytest.raises(SystemExit) as ended:
-        command.main(words)
-    assert ended.value.code == 2
-    assert "the following arguments are required: " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 def test_where_no_passage_is_there_is_a_status_of_its_own(search, tmp_path, as_json):
     status, out, err = search("sort", tmp_path, "--small", *as_json)
@@ -177,42 +164,6 @@ def test_a_damaged_model_is_one_sentence(search, notes, monkeypatch, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"x")
     status, _, err = search("sort", notes, "--data", tmp_path)
     assert status == 1 and "model.safetensors is not what it was" in err and err.count("\n") == 1
-
-
-@pytest.mark.long
-def test_ctrl_c_is_one_sentence(notes, tmp_path):
-    """In a process of its own, which stops while it makes vectors."""
-    code = (
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in the background
-        "from attention.search import __main__ as command, model\n"
-        "def stop(*_): signal.raise_signal(signal.SIGINT)\n"
-        "model.Model.vectors = stop\n"
-        "sys.exit(command.main(sys.argv[1:]))\n"
-    )
-    words = ["sort", str(notes / "sort.txt"), "--small", "--index", str(tmp_path / "index")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 130
-    assert done.stderr == "stopped; what was read so far is kept in the index\n"
-
-
-@pytest.mark.long
-def test_whoever_reads_the_output_may_stop(notes, tmp_path):
-    words = ["sort", str(notes), "--small", "--index", str(tmp_path / "index")]
-    read, write = os.pipe()
-    os.close(read)
-    done = subprocess.run(
-        [sys.executable, "-m", "attention.search", *words],
-        stdout=write,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    os.close(write)
-    assert (done.returncode, done.stderr) == (NOBODY_READS, "")
 
 
 def test_the_published_model_finds_what_has_no_word_in_common(search, notes, monkeypatch):

@@ -42,27 +42,11 @@ def test_the_numbers_are_those_of_the_lesson(lengths, way):
     torch.testing.assert_close(FastEncoder(made)(ids), expected, rtol=0, atol=1e-5)
 
 
-def test_the_small_models_numbers_are_those_of_the_lesson(way):
-    file = files.small()
-    read = model.tokenizer(file)
-    ids = pad(
-        [read.encode(text, 64) for text in ("A short one.", "Another, which is longer; it ends.")]
-    )
-    expected = model.by_pieces(model.encoder(file, fused=False))(ids)
-    found = model.make("small", file).encode(ids)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
-
-
 def test_a_text_has_the_same_vector_in_every_batch(way):
     encode, ids = FastEncoder(random_model()), random_ids([3, 12, 5, 9])
     together = encode(ids)
     for row, one in zip(ids, together, strict=True):
         torch.testing.assert_close(encode(row[row != PAD][None])[0], one, rtol=0, atol=1e-5)
-
-
-def test_no_token_no_vector(way):
-    ids = torch.tensor([[5, 6], [PAD, PAD]])
-    assert FastEncoder(random_model())(ids)[1].eq(0).all()
 
 
 def test_texts_of_like_lengths_share_a_batch():

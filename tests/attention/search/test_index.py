@@ -8,9 +8,7 @@ import torch
 
 from attention.search import index as indexes
 from attention.search import passages
-from attention.search.index import joined, load, table
 from attention.search.model import Model
-from attention.search.passages import Passage
 
 
 class Recorder(Model):
@@ -109,12 +107,6 @@ def test_an_altered_vector_is_noticed(renew, tmp_path):
     assert "made anew" in renew()[2][0]
 
 
-def test_a_file_of_weights_is_no_index(renew, tmp_path):
-    (tmp_path / "kept").mkdir()
-    indexes.model_file.save(tmp_path / "kept" / "index", {"w": torch.ones(2)}, {"vocabulary": []})
-    assert renew()[2] == [f"{tmp_path / 'kept' / 'index'} is damaged, or no index: it is made anew"]
-
-
 def test_another_model_makes_it_anew(renew, monkeypatch):
     renew()
     _, asked, (said,) = renew(Recorder("two"))
@@ -169,17 +161,3 @@ def test_a_broken_file_does_not_stop_the_others(renew, notes):
         f"{notes / 'e.ipynb'} is left out: it is no notebook, or a broken one",
         f"{notes / 'f.txt'} is not there",
     ]
-
-
-def test_rows_of_a_table_are_a_table():
-    found = [Passage(n, n + 1, "é" * n) for n in range(1, 6)]
-    whole = table(found, torch.arange(10.0).view(5, 2))
-    part = whole.rows(1, 4)
-    assert [part.text_of(row) for row in range(3)] == ["éé", "ééé", "éééé"]
-    again = joined([whole.rows(0, 1), part, whole.rows(4, 5), whole.rows(2, 2)], 2)
-    assert all(torch.equal(getattr(again, name), value) for name, value in vars(whole).items())
-    assert len(joined([], 2)) == 0
-
-
-def test_load_says_nothing_where_there_is_none(tmp_path):
-    assert load(tmp_path / "index", Recorder()) == (None, "")

@@ -19,10 +19,6 @@ def test_short_paragraphs_stay_together_with_their_lines():
     assert (one.first, one.last, one.text) == (3, 6, "First line,\nsecond.\n\nAnother.")
 
 
-def test_an_empty_text_has_no_passage():
-    assert cut("") == cut(" \n\t\n") == []
-
-
 def test_a_long_text_is_cut_between_paragraphs():
     text = "\n\n".join([SENTENCE * 5] * 4)
     assert [(one.first, one.last) for one in cut(text)] == [(1, 3), (5, 7)]
@@ -45,11 +41,6 @@ def test_a_long_paragraph_is_cut_behind_a_sentence():
 )
 def test_a_heading_or_a_definition_begins_a_passage(kind, text, firsts):
     assert [one.first for one in cut(text, kind)] == firsts
-
-
-def test_code_is_cut_between_lines():
-    found = cut("\n".join(f"value_{n} = compute({n}).more" for n in range(60)), "python")
-    assert len(found) > 2 and all(one.text.endswith("more") for one in found)
 
 
 def test_data_in_one_line_is_no_passage():

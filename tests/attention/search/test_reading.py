@@ -57,16 +57,6 @@ def test_a_pdf_that_cannot_be_read(content, sentence):
         read(content, "pdf")
 
 
-def test_a_pdf_without_a_password_to_read_it_is_read():
-    from pypdf import PdfReader, PdfWriter
-
-    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("Grapes"))))
-    writer.encrypt("", owner_password="owner", algorithm="RC4-128")
-    written = io.BytesIO()
-    writer.write(written)
-    assert [one.text for one in read(written.getvalue(), "pdf")[0]] == ["Grapes"]
-
-
 def test_a_pdf_whose_cipher_needs_another_package_is_encrypted(monkeypatch):
     import pypdf
 
