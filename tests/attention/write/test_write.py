@@ -3,9 +3,6 @@
 import dataclasses
 import io
 import json
-import os
-import signal
-import subprocess
 import sys
 
 import pytest
@@ -22,7 +19,6 @@ from attention.write.__main__ import main
 from attention.write.output import Streams, printable
 from tests.cuda import cuda
 from tests.small_text import TINY, trained
-from tests.waiting import LONG
 
 CPU = torch.device("cpu")
 SHIPPED = ROOT / "data" / "checkpoints" / "numbers.safetensors"
@@ -162,12 +158,6 @@ def test_the_prompt_may_come_from_standard_input(folder, capsys, monkeypatch, gi
     assert json.loads(capsys.readouterr().out)["prompt"] == prompt
 
 
-def test_without_a_prompt_a_line_begins(run, folder, capsys):
-    assert shared.encode(run, "") == run.pieces.encode("\n")
-    assert main([str(folder), "--length", "4", "--device", "cpu"]) == 0
-    assert capsys.readouterr().out
-
-
 def test_a_gpu_writes_the_same(folder, capsys, monkeypatch):
     words = [str(folder), "--prompt", "die", "--length", "15", "--count", "2"]
     assert main([*words, "--device", "cpu"]) == 0
@@ -223,54 +213,3 @@ def test_a_training_that_has_not_ended_writes_with_its_last_save(tmp_path, capsy
     for path in found.folder.path.glob("weights-*"):
         path.unlink()
     assert "has saved no weights yet, which it does every 3 steps" in refused(tmp_path / "run")
-
-
-# In a pipe
-
-
-@pytest.fixture
-def fluent(tmp_path):
-    """The folder of a training after which the best token is always one that can be seen."""
-    settings = dataclasses.replace(TINY, steps=80, every=80, average=1, learning_rate=0.02)
-    found = trained(tmp_path / "run", CPU, settings)
-    found.finish()
-    return found.folder.path
-
-
-def started(folder):
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "attention.write",
-            str(folder),
-            "--length",
-            "1000000",
-            "--temperature",
-            "0",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        # What a shell starts in the background may ignore SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-@pytest.mark.long
-def test_ctrl_c_is_one_word(fluent):
-    with started(fluent) as process:
-        assert process.stdout.read(5)  # long before it ends
-        process.send_signal(signal.SIGINT)
-        process.stdout.read()
-        assert process.wait(LONG) == 130
-        assert process.stderr.read() == b"\nstopped\n"
-
-
-@pytest.mark.long
-def test_a_reader_that_has_enough_ends_it_without_a_word(fluent):
-    with started(fluent) as process:
-        assert process.stdout.read(5)
-        process.stdout.close()
-        assert process.wait(LONG) == 141
-        assert process.stderr.read() == b""
