@@ -8,7 +8,7 @@ from num2words import num2words
 
 from attention.provided.data import numbers as module
 from attention.provided.data.numbers import in_words, is_test, numbers
-from attention.provided.data.tokens import EOS, PAD, Vocabulary
+from attention.provided.data.tokens import EOS, PAD
 
 
 @pytest.fixture
@@ -74,23 +74,9 @@ def test_batches_have_true_lengths_and_can_be_decoded():
         assert (row[length:] == PAD).all() and (row[:length] != PAD).all()
 
 
-def test_batches_repeat_with_the_seed_and_show_all_lengths():
-    corpus = numbers()
-    first, again, other = (next(corpus.batches(200, 1, seed)) for seed in (1, 1, 2))
-    assert torch.equal(first.target, again.target)
-    assert first.target.shape != other.target.shape or not torch.equal(first.target, other.target)
-    drawn = torch.cat([batch.lengths for batch in corpus.batches(100, 20)])
-    assert (drawn == 2).float().mean() > 0.1  # one word and EOS: as many as of six digits
-
-
 def test_characters_and_french():
     corpus = numbers(100, 20, digits=2, source="fr", unit="characters")
     number, french, _ = next(pair for pair in corpus.train + corpus.test if pair[0] == 95)
     assert french == "quatre vingt quinze"
     row = corpus.batch([(number, french, "")]).source[0]
     assert "".join(corpus.source_vocabulary.decode(row)) == french
-
-
-def test_vocabulary_refuses_unknown_tokens():
-    with pytest.raises(KeyError):
-        Vocabulary("ab").encode("c")

@@ -1,17 +1,18 @@
-"""What the figures promise: orientation, fixed scale, labels, and the Axes as result."""
+"""What the figures promise: orientation, a scale, and lines that differ in more than colour."""
 
-import matplotlib
+import itertools
+import re
 
-matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-import matplotlib.pyplot as plt  # noqa: E402
-import pytest  # noqa: E402
-import torch  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from matplotlib.colors import to_hex  # noqa: E402
+from attention.provided.figures import faint_weights, plots, seeds
+from autograder import ROOT
 
-from attention.provided.figures import plots  # noqa: E402
+LABELS = [f"line {number}" for number in range(7)]
 
 
 @pytest.fixture(autouse=True)
@@ -30,21 +31,12 @@ def test_heatmap_has_queries_down_keys_across_and_a_fixed_scale():
     assert ax.yaxis_inverted()  # query 0 on top
     assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b"]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["x", "y", "z"]
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title("left")) == ("keys", "queries", "t")
 
 
-def test_heatmap_writes_the_numbers_in_their_cells():
-    ax = plots.heatmap(torch.tensor([[0.25, 0.75]]), numbers=True)
-    assert {text.get_text(): text.get_position() for text in ax.texts} == {
-        "0.25": (0, 0),
-        "0.75": (1, 0),
-    }
-
-
-def test_heatmap_draws_on_the_axes_it_is_given():
-    axes = plots.panels(1, 2)
-    assert plots.heatmap(torch.eye(2), axes[1], colorbar=False) is axes[1]
-    assert axes[1].get_ylabel() == ""  # a shared scale is labelled once, on the left
+def test_the_scale_of_faint_weights_ends_at_the_largest():
+    weights = torch.tensor([[0.02, 0.08], [0.05, 0.05]])
+    (image,) = faint_weights.heatmap(weights, plots.panels(), "faint").images
+    assert image.get_clim() == pytest.approx((0, 0.08))
 
 
 def test_panels_share_one_y_scale_unless_told_otherwise():
@@ -54,40 +46,6 @@ def test_panels_share_one_y_scale_unless_told_otherwise():
     left, right = plots.panels(1, 2, share=False)
     left.plot([0, 5])
     assert left.get_ylim() != right.get_ylim()
-
-
-def test_fit_draws_examples_prediction_and_truth():
-    x = torch.linspace(0, 1, 5)
-    prediction = (2 * x).requires_grad_()
-    ax = plots.fit(x, prediction, x[:3], x[:3], truth=x, xlabel="hours")
-    drawn = {line.get_label(): line for line in ax.get_lines()}
-    assert drawn.keys() == {"truth", "examples", "prediction"}
-    assert drawn["prediction"].get_ydata().tolist() == pytest.approx((2 * x).tolist())
-    assert len(drawn["examples"].get_xdata()) == 3
-    assert ax.get_xlabel() == "hours"
-
-
-def test_lines_has_one_labelled_line_each():
-    ax = plots.lines([1, 10], {"a": torch.tensor([1.0, 2.0]), "b": [3.0, 4.0]}, log=True)
-    assert [line.get_label() for line in ax.get_lines()] == ["a", "b"]
-    assert ax.get_xscale() == "log"
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
-
-
-def test_bars_run_from_zero_to_one():
-    ax = plots.bars(torch.tensor([0.25, 0.75]), ["p", "q"])
-    assert [bar.get_height() for bar in ax.patches] == [0.25, 0.75]
-    assert ax.get_ylim()[0] == 0
-    assert ax.get_ylim()[1] > 1
-
-
-def test_hull_draws_values_and_contexts():
-    values = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
-    ax = plots.hull(values, values.mean(0, keepdim=True))
-    assert {line.get_label(): len(line.get_xdata()) for line in ax.get_lines()} == {
-        "values": 3,
-        "context": 1,
-    }
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=20))
@@ -102,29 +60,64 @@ def test_every_point_lies_inside_its_convex_hull(pairs):
             assert (edges[:, 0] * offset[:, 1] - edges[:, 1] * offset[:, 0] >= 0).all()
 
 
-def test_colours_are_those_of_a_colour_blind_safe_palette():
-    cycle = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
-    assert {to_hex(colour).upper() for colour in cycle} >= {"#0072B2", "#D55E00", "#009E73"}
-    assert matplotlib.rcParams["image.cmap"] in ("YlGnBu", "cividis", "viridis")
+def alike(ax):
+    """Pairs of labelled lines of an Axes that only their colour tells apart."""
+    looks = [
+        (line.get_marker(), line.get_linestyle(), line.get_linewidth())
+        for line in ax.lines
+        if not line.get_label().startswith("_")
+    ]
+    return [pair for pair in itertools.combinations(looks, 2) if pair[0] == pair[1]]
 
 
-def test_tokens_have_a_box_each_and_show_their_spaces():
-    ax = plots.tokens({"one": ["ab", " c"], "two": ["d\n"]})
-    assert [text.get_text() for text in ax.texts] == ["ab", "␣c", "d↵"]
-    assert len(ax.patches) == 3
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["one", "two"]
-    assert ax.yaxis_inverted()  # the first text on top
+def rows():
+    return [{"digits": [1, 2], "accuracy": [0.5, 0.2], "x": x, "y": x} for x in (1.0, 2.0)]
 
 
-def test_tokens_draw_on_the_axes_they_are_given():
-    axes = plots.panels(2, 1, share=False)
-    assert plots.tokens({"one": ["ab"]}, axes[1]) is axes[1]
+def drawn(kind):
+    """An Axes of each kind of figure that has several lines and a legend."""
+    ax = plots.panels(width=5.0)
+    if kind == "lines":
+        return plots.lines(range(50), {label: range(50) for label in LABELS}, ax)
+    if kind == "accuracy":
+        return plots.accuracy({label: {1: 0.5, 2: 0.3} for label in LABELS[:5]}, ax)
+    if kind == "bands":
+        return seeds.bands({label: rows() for label in LABELS[:5]}, ax)
+    if kind == "curves":
+        seeds.curves({label: [[1.0, 2.0], [2.0, 2.0]] for label in LABELS}, [1, 2], ax)
+    if kind == "sweep":
+        for number, label in enumerate(LABELS[:3]):
+            seeds.sweep(rows(), "x", "y", ax, label, number=number)
+    if kind == "drawn by hand":
+        for label, colour in zip(LABELS, (plots.GREY, plots.BLUE, plots.BLACK), strict=False):
+            ax.plot([1, 2], [1, 2], ".-", color=colour, label=label)
+    plots.legend(ax)
+    return ax
 
 
-def test_signed_numbers_have_a_scale_with_0_in_the_middle():
-    values = torch.tensor([[-2.0, 0.0, 1.0]], requires_grad=True)
-    ax = plots.signed(values, title="t", xlabel="x", ylabel="y", limit=2.0)
-    image = ax.get_images()[0]
-    assert image.get_clim() == (-2, 2)
-    assert image.get_array()[0, 0] == -2
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title("left")) == ("x", "y", "t")
+@pytest.mark.parametrize("kind", ["lines", "accuracy", "bands", "curves", "sweep", "drawn by hand"])
+def test_two_lines_differ_in_more_than_colour(kind):
+    ax = drawn(kind)
+    assert ax.get_legend() is not None
+    assert alike(ax) == []
+
+
+def test_thresholds_single_lines_and_points_stay_as_they_are():
+    ax = plots.panels()
+    ax.plot([1, 2], [1, 2], color=plots.VERMILION, label="one")
+    ax.axhline(1, color=plots.GREY, linestyle="--", label="threshold")
+    ax.plot([1, 2], [1, 2], "o", color=plots.GREEN, label="points")
+    plots.legend(ax)
+    assert [line.get_marker() for line in ax.lines] == ["None", "None", "o"]
+
+
+def test_lessons_draw_their_legends_so():
+    """A legend of matplotlib's own would leave lines that differ in colour only."""
+    own = re.compile(r"(?<!plots)\.legend\(")
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in sorted((ROOT / "source").glob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if own.search(line) and "figure.legend(" not in line
+    ]
+    assert found == []

@@ -1,7 +1,6 @@
 """Training, the shipped models, and what a progress bar leaves behind."""
 
 import hashlib
-import os
 import re
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import pytest
 import torch
 
 from attention.provided.data.numbers import numbers
-from attention.provided.measuring import memory, timing
 from attention.provided.models import model_file, translators
 from attention.provided.models.model_file import ModelFileError
 from attention.provided.progress import Bar
@@ -83,13 +81,6 @@ def test_training_is_short_while_nbgrader_runs_the_notebook(monkeypatch):
     assert not model.training
 
 
-def test_training_leaves_the_number_of_threads_alone():
-    before = torch.get_num_threads()
-    corpus = numbers()
-    translators.train(small(corpus), corpus.batches(4, 2), 2, masked_cross_entropy)
-    assert torch.get_num_threads() == before
-
-
 @pytest.mark.parametrize("name", shipped.MODELS)
 def test_trained_models_are_reached_by_name(name):
     model, corpus = shipped.trained(name)
@@ -99,32 +90,6 @@ def test_trained_models_are_reached_by_name(name):
     accuracy = translators.accuracy_by_digits(model, corpus, at_most=20)
     assert list(accuracy) == [2, 3, 4, 5, 6]
     assert accuracy[3] >= 0.85
-
-
-def test_attention_lifts_the_bottleneck():
-    shares = {
-        name: translators.accuracy_by_digits(*shipped.trained(name), at_most=20)
-        for name in shipped.MODELS
-    }
-    assert shares["bahdanau_attention"][6] >= 0.9
-    assert shares["sequence_to_sequence"][6] <= 0.1
-    assert shares["sequence_to_sequence_128_numbers"][6] <= 0.3
-    assert shares["sequence_to_sequence_3000_steps"][6] <= 0.3
-    assert shares["sequence_to_sequence_reversed"][4] > shares["sequence_to_sequence"][4]
-
-
-@pytest.mark.long
-def test_one_command_remakes_all_models(tmp_path, monkeypatch):
-    words = ["--steps", "2", "--to", str(tmp_path)]
-    command = [sys.executable, "-m", "attention.train.shipped", *words]
-    few = os.environ | {"NBGRADER_EXECUTION": "autograde"}  # few of the numbers are translated
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG, env=few)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split(":")[0] for line in done.stdout.splitlines()] == list(shipped.MODELS)
-    monkeypatch.setattr(translators, "CHECKPOINTS", tmp_path)
-    for name in shipped.MODELS:
-        model, _ = shipped.trained(name)
-        assert len(translators.load(model, name)) == 2
 
 
 @pytest.mark.parametrize("name", shipped.MODELS)
@@ -164,12 +129,6 @@ def test_a_checkpoint_that_cannot_be_used_gives_one_clear_sentence(copied):
     assert str(caught.value) == f"{copied} is missing; `{again}` makes it again"
 
 
-def test_a_checkpoint_of_another_model_is_refused(copied):
-    copied.rename(copied.with_name("bahdanau_attention.safetensors"))
-    with pytest.raises(ModelFileError, match="holds weights of another model"):
-        shipped.trained("bahdanau_attention")
-
-
 def test_the_model_of_the_training_command_says_how_it_is_made_again(tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path)
     with pytest.raises(ModelFileError) as caught:
@@ -197,11 +156,6 @@ def test_the_card_says_what_is_shipped():
         assert told == pytest.approx(list(measured), abs=0.035)
 
 
-def test_an_unknown_name_lists_those_that_exist():
-    with pytest.raises(KeyError, match="bahdanau_attention"):
-        shipped.trained("transformer_xxl")
-
-
 def test_a_bar_without_terminal_or_notebook_is_silent(capfd, monkeypatch):
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     with Bar(2) as bar:
@@ -225,10 +179,3 @@ def test_a_bar_in_a_notebook_shows_loss_and_time_left_then_one_line(monkeypatch)
     bar.__exit__(None, None, None)
     assert "5/10 · loss 1.500 ·" in shown[0] and "s left" in shown[0]
     assert shown[1] == "training: 5 of 10 steps · loss 1.500"
-
-
-def test_measures():
-    x = torch.zeros(1000, 250)
-    assert memory.megabytes(lambda: x + 1) == 1.0
-    assert memory.megabytes(lambda: x.T) == 0.0
-    assert 0 < timing.shortest(lambda: x @ x.T) < 10_000

@@ -5,7 +5,7 @@ import torch
 
 from attention.experiments import language_models as experiments
 from attention.language_models import DecoderOnly
-from attention.modern_decoder import ModernDecoder, swiglu_units
+from attention.modern_decoder import ModernDecoder
 from attention.provided.data import novels
 from attention.provided.models import model_file
 from attention.provided.models.decoders import small_writer
@@ -23,11 +23,6 @@ def test_it_is_better_than_the_novelist_and_knows_its_merges():
     _, about = small_writer.read()
     assert [tuple(pair) for pair in about["merges"]] == experiments.merges()
     assert about["steps"] == experiments.LEARNED and about["rate"] == benchmark.RATE
-
-
-def test_its_sizes_are_those_that_lesson_20_counts():
-    assert small_writer.SIZES["d_ff"] == swiglu_units(experiments.SIZES["d_ff"], multiple=8)
-    assert small_writer.VOCABULARY == 256 + experiments.MERGES
 
 
 def test_what_the_benchmark_stores_is_read_again(tmp_path, monkeypatch):
