@@ -1,5 +1,6 @@
 """The questions that a check asks of a right answer, put to another one."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -11,7 +12,7 @@ from autograder.checking.toolbox.inputs import Draw
 from autograder.checking.toolbox.registry import Check
 from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import AnswerLost, LocalAnswer
-from tests.autograder.half import GAIN, HALF, Gain, half
+from tests.autograder.half import GAIN, HALF, Gain, half, raiser
 
 
 def requests(item):
@@ -63,17 +64,27 @@ def test_what_was_never_built_is_absent():
     assert given[0].value == ("ValueError", "no start")
 
 
-def test_exceptions_are_replies_and_a_functions_own_name_is_no_difference():
-    def one(x):
-        raise TypeError("one() takes no tensor")
+REFUSED, BROKE = ("ValueError", "RuntimeError")
 
-    def other(x):
-        raise TypeError("other() takes no tensor")
 
-    def third(x):
-        raise TypeError("another reason")
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "alike"),
+    [  # a refusal by its numbers, everything else by its words
+        (REFUSED, "row 3 sums to 1.5000, not to 1", "1.5 in row 3", True),
+        (REFUSED, "row 3 sums to 1.5", "row 4 sums to 1.5", False),
+        (REFUSED, "row 3 sums to 1.5, not to 1", "a row does not sum to 1", False),
+        (REFUSED, "an unknown name", "no such kernel", True),
+        (BROKE, "mat1", "stack", False),
+    ],
+)
+def test_when_two_exceptions_say_the_same(kind, one, other, alike):
+    left, right = (Replied("raised", (kind, words)) for words in (one, other))
+    assert left.agrees(right) is right.agrees(left) is alike
 
-    given = [list(replies(LocalAnswer(answer), requests(HALF))) for answer in (one, other, third)]
+
+def test_a_functions_own_name_is_no_difference():
+    said = ("one() takes no tensor", "other() takes no tensor", "another reason")
+    given = [list(replies(LocalAnswer(raiser(TypeError(one))), requests(HALF))) for one in said]
     assert agree(given[0], given[1])
     assert not agree(given[0], given[2])
 
@@ -136,36 +147,34 @@ def test_replies_of_the_check_and_those_asked_for_later_are_those_of_a_fresh_sta
         assert agree(session.all_replies(questions), wanted)
 
 
-def test_all_is_asked_anew_where_the_check_asks_something_else():
+def asks_by_the_sign(student, draw):
     """A check may look at a result before it goes on: what came back then answers no question."""
+    x = torch.ones(2)
+    if student(x).sum() > 0:
+        student(x, 2.0)
+    else:
+        student.gradients(x)
 
-    def check(student, draw):
-        x = torch.ones(2)
-        if student(x).sum() > 0:
-            student(x, 2.0)
-        else:
-            student.gradients(x)
 
-    item = Check("sign", "nowhere", check, reference=lambda x, factor=1.0: x * factor)
+def hands_on(student, draw):
+    student(student(torch.ones(2)))
+
+
+@pytest.mark.parametrize(
+    ("check", "times", "second"), [(asks_by_the_sign, -1, [-2, -2]), (hands_on, 3, [3, 3])]
+)
+def test_all_is_asked_anew_where_the_check_asks_something_else(check, times, second):
+    item = Check("times", "nowhere", check, reference=lambda x, factor=1.0: x * factor)
     questions, _ = asked(item, 7)
-    session = Session(LocalAnswer(lambda x, factor=1.0: -x * factor))
+
+    def answer(x, factor=1.0):
+        return times * x * factor
+
+    session = Session(LocalAnswer(answer))
     item.run(Student(session.recorder()), Draw(7))
     given = list(session.all_replies(questions))
-    assert [one.value.tolist() for one in given[:2]] == [[-1, -1], [-2, -2]]
-    assert agree(given, replies(LocalAnswer(lambda x, factor=1.0: -x * factor), questions))
-
-
-def test_all_is_asked_anew_where_the_check_hands_on_what_came_back():
-    def check(student, draw):
-        student(student(torch.ones(2)))
-
-    item = Check("twice", "nowhere", check, reference=lambda x: x * 2)
-    questions, _ = asked(item, 7)
-    session = Session(LocalAnswer(lambda x: x * 3))
-    item.run(Student(session.recorder()), Draw(7))
-    given = list(session.all_replies(questions))
-    assert given[1].value.tolist() == [6, 6]  # of the right answer's 2, as all are asked
-    assert agree(given, replies(LocalAnswer(lambda x: x * 3), questions))
+    assert [one.value.tolist() for one in given[:2]] == [[times, times], second]
+    assert agree(given, replies(LocalAnswer(answer), questions))
 
 
 def test_what_a_check_does_to_a_result_changes_no_reply():
