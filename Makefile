@@ -85,9 +85,8 @@ bench-peers: install    ## race x-transformers, transformers and PyTorch's own: 
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,peers]'
 	$(BIN)/python -m benchmarks.peers
 
-bench-search: install   ## ten questions on Python's docstrings, beside a search for words; 100 000 passages
-	$(BIN)/python -m benchmarks.search quality
-	$(BIN)/python -m benchmarks.search speed
+bench-search: install   ## ten questions on Python's docstrings, beside a search for words
+	$(BIN)/python -m benchmarks.search
 
 bench-decoding: install ## time greedy and beam search, with and without a cache
 	$(BIN)/python benchmarks/decoding.py
@@ -114,7 +113,12 @@ bench-evidence: install ## train again what is not recorded of the lessons' clai
 	$(BIN)/python -m attention.experiments
 
 bench-gpu: install      ## on a machine with CUDA, train, judge and time all in ten minutes: docs/training.md
-	benchmarks/on_a_gpu.sh --python $(BIN)/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,peers]'
+	$(BIN)/autograder data fetch multi30k
+	$(BIN)/python -m attention.train multi30k --steps 4000 --max-tokens 8192 --warmup 500 --average 5 --every 500
+	$(BIN)/python -m benchmarks.training --device cuda --quick --compile
+	$(BIN)/python -m benchmarks.peers --sizes tiny small base --rounds 3 --device cuda
+	$(BIN)/python -m benchmarks.decoding --device cuda
 
 bench-install: install  ## what a student's first installation costs, in time and disk
 	$(BIN)/python -m benchmarks.install

@@ -1,12 +1,10 @@
-"""How well `python -m attention.search` finds, beside a search for words, and how fast it looks.
+"""How well `python -m attention.search` finds, beside a search for words: ``make bench-search``.
 
-    python -m benchmarks.search quality [--small]
-    python -m benchmarks.search speed
+    python -m benchmarks.search [--small]
 
-quality  The texts are the docstrings of 60 modules of Python's own library, as this machine has
-         them. The ten questions, and which functions answer them, were written down before anything
-         was searched. For words, the same passages are ranked by BM25.
-speed    100 000 random vectors as long as those of all-MiniLM-L6-v2, in an index with texts.
+The texts are the docstrings of 60 modules of Python's own library, as this machine has them. The
+ten questions, and which functions answer them, were written down before anything was searched. For
+words, the same passages are ranked by BM25.
 """
 
 import argparse
@@ -14,18 +12,14 @@ import importlib
 import inspect
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import torch
 from sklearn.feature_extraction.text import CountVectorizer
 
-from attention.provided.models.bert import minilm
 from attention.published_model import search
 from attention.search import index as indexes
 from attention.search import model as models
-from attention.search.index import File, Index
-from attention.search.passages import Passage
 
 MODULES = (
     *("abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar", "cmath"),
@@ -61,7 +55,6 @@ QUESTIONS = {
     "a temporary directory that is deleted afterwards": ("tempfile.TemporaryDirectory",),
 }
 K1, B = 1.5, 0.75  # of BM25, as usual
-N, D = 100_000, 384
 
 
 def sections(name):
@@ -148,47 +141,12 @@ def quality(small):
         print(f"\n{whose}: right first {first} of {len(ranks)}, among the first five {five}")
 
 
-def speed():
-    """Print how long a question takes in 100 000 passages, and how long their index to be read."""
-    torch.manual_seed(0)
-    vectors = torch.nn.functional.normalize(torch.randn(N, D), dim=1)
-    one = Passage(1, 3, "A passage of a text that is as long as such passages are. " * 8)
-    table = indexes.table([one] * N, vectors)
-    model = argparse.Namespace(sum="none", pieces=120)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "index"
-        indexes.save(path, Index([File("a", 1, 1, "a", "text", N)], table), model)
-        print(f"the index has {path.stat().st_size / 2**20:.0f} MiB; the least of 5, on the clock")
-        kept = clocked(lambda: indexes.load(path, model)[0])
-    print(f"reading the index, its fingerprint included: {kept:.3f} s")
-    for threads in (1, torch.get_num_threads()):
-        torch.set_num_threads(threads)
-        spent = clocked(lambda: search(vectors[:1], vectors, 10))
-        print(f"the 10 nearest of {N} passages, {threads} threads: {spent:.3f} s")
-    if minilm.available():
-        name, file, _ = models.open_file()
-        reader = models.make(name, file)
-        spent = clocked(lambda: reader.vectors(["How do I copy a folder with everything in it?"]))
-        print(f"the vector of a question: {spent:.3f} s")
-
-
-def clocked(work):
-    """The least seconds that some work took of five times."""
-    spent = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        work()
-        spent.append(time.perf_counter() - begin)
-    return min(spent)
-
-
 def main(arguments=None):
-    """Measure; returns the exit status."""
+    """Search, and print the table; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("quality", "speed"))
     parser.add_argument("--small", action="store_true", help="with the small model")
     options = parser.parse_args(arguments)
-    quality(options.small) if options.what == "quality" else speed()
+    quality(options.small)
     return 0
 
 
