@@ -15,7 +15,6 @@ import torch
 from torch import distributed
 
 from attention.provided.models.model_file import ModelFileError
-from attention.train import dry_run
 from attention.train.core.devices import choose_device, join
 from attention.train.core.step import rank, world_size
 from attention.train.core.trainer import Diverged, Trainer
@@ -29,7 +28,6 @@ from attention.train.pieces.collected import Pieces
 from attention.train.runs import settings
 from attention.train.runs.run_folder import RunFolder, RunFolderError
 from attention.train.runs.settings import Parser, Settings
-from attention.train.translate_run import save_drawing, translate_with
 from autograder.terminal_output import replace_what_cannot_be_shown
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
@@ -65,26 +63,9 @@ def parser() -> Parser:
         metavar="FOLDER",
         help="train with your own pieces, from `autograder collect` (default folder: mine)",
     )
-    _add_what_is_no_training(made)
+    made.add_argument("--export", type=Path, help="copy the final weights to this file")
     settings.add_options(made)
     return made
-
-
-def _add_what_is_no_training(made: Parser) -> None:
-    """Give a parser the options that do something else than train, or something more."""
-    made.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="do not train: say from a few steps what it takes, and write nothing to the folder",
-    )
-    made.add_argument(
-        "--translate",
-        nargs="+",
-        metavar="TEXT",
-        help="do not train: translate with the run there; attention.translate does so with files",
-    )
-    made.add_argument("--draw", type=Path, metavar="FILE", help="and draw the first's attention")
-    made.add_argument("--export", type=Path, help="copy the final weights to this file")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,23 +95,12 @@ def run(options: argparse.Namespace) -> int:
     device = choose_device(options.device)
     join(device)
     folder = RunFolder(options.folder or Path("runs") / options.corpus)
-    if options.translate:
-        found = translate_with(folder.path, options.translate, device)
-        if options.draw:
-            print(save_drawing(found[0], options.draw))
-        return 0
-    if options.draw:
-        raise ValueError("--draw shows a translation: give its text with --translate")
-    if options.dry_run and options.resume:
-        raise ValueError("--dry-run measures a training from its beginning: leave out --resume")
     if options.files and options.corpus != "text":
         raise ValueError(f"{options.corpus} takes no FILES: text {options.files[0]} does")
     chosen = resume(options, folder) if options.resume else settings.from_options(options)
     corpus = read(options, chosen, folder)
     first = rank() == 0
     pieces = prepare_pieces(options, chosen, corpus, folder, device)
-    if options.dry_run:
-        return predict(chosen, corpus, folder, device)
     if first:
         begin(folder, chosen, corpus, pieces, options.resume)
     if distributed.is_initialized():
@@ -144,18 +114,6 @@ def run(options: argparse.Namespace) -> int:
             RunFolder(options.export.parent).write(
                 options.export.name, (folder.path / "model.safetensors").read_bytes()
             )
-    return 0
-
-
-def predict(chosen: Settings, corpus: Corpus, folder: RunFolder, device: torch.device) -> int:
-    """Print what a training would take; returns the exit status."""
-    if rank() == 0:
-        print(
-            f"a dry run: nothing is written to {folder.path}; a few steps are measured", flush=True
-        )
-    found = dry_run.rehearse(chosen, corpus, device)
-    if rank() == 0:
-        dry_run.show(found, chosen, corpus, device)
     return 0
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from attention.provided.models.model_file import Weights, load
 from attention.train.mine import using
-from attention.train.pieces.collected import Piece
 from attention.train.runs.run_folder import VOCABULARIES, RunFolder, RunFolderError
 from attention.train.runs.settings import MODERN, TRANSFORMER
+from autograder.pieces import Piece
 
 # By model: what is kept of it, what it is called, what uses it, and what trains it.
 KEYS = {TRANSFORMER: ("source", "target"), MODERN: ("pieces",)}

@@ -6,8 +6,9 @@ from pathlib import Path
 import torch
 
 from attention.provided.files import ROOT
-from attention.train.pieces.collected import FOLDER, RECORD, read, take_back
-from attention.train.translate_run import draw, translate_with
+from attention.train.pieces.collected import FOLDER, take_back
+from attention.train.translate_run import draw, encode, open_run, translate, translated
+from autograder.pieces import RECORD, read
 
 
 def show_pieces(text: str = "two hundred thirty one") -> None:
@@ -35,6 +36,11 @@ def show_pieces(text: str = "two hundred thirty one") -> None:
 
 def _translate_and_draw(run: Path, text: str) -> None:
     try:
-        draw(*translate_with(run, [text], torch.device("cpu")))
+        opened = open_run(run, torch.device("cpu"))
+        print(*opened.notes, sep="\n")
+        read = encode(opened, text)
+        (written,) = translate(opened, [read], opened.settings["beam"], opened.settings["alpha"])
+        print(f"{text} -> {opened.target.decode(written)}")
+        draw(translated(opened, read, written))
     finally:
         take_back()

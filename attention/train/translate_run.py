@@ -112,23 +112,6 @@ def translate(
     return [[int(token) for token in row] for row in found.tolist()]
 
 
-def translate_with(folder: Path, texts: Sequence[str], device: torch.device) -> list[Translated]:
-    """Print the notes of a run and its translation of each text, and return the translations.
-
-    Raises RunFolderError, ModelFileError or ValueError for what is missing or unknown.
-    """
-    run = open_run(folder, device)
-    for note in run.notes:
-        print(note)
-    found = []
-    for text in texts:
-        read = encode(run, text)
-        (written,) = translate(run, [read], run.settings["beam"], run.settings["alpha"])
-        print(f"{text} -> {run.target.decode(written)}")
-        found.append(translated(run, read, written))
-    return found
-
-
 def translated(run: Run, read: list[int], written: list[int]) -> Translated:
     """One translation, to be drawn: ids that were read, and ids that were written."""
     written = written[: written.index(EOS) + 1] if EOS in written else written

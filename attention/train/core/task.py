@@ -59,10 +59,6 @@ class Task:
         """Two tensors of ids, on the CPU: what is read (B, T_k), and what is predicted (B, T_q)."""
         raise NotImplementedError
 
-    def costs(self, rows: Sequence[Any]) -> tuple[int, int]:
-        """Places of a batch, padding included, and the operations of its matrix products."""
-        raise NotImplementedError
-
     def uses(
         self, model: Any, batch: Batch, rows: int, longest: int
     ) -> dict[str, Callable[[], Any]]:

@@ -15,7 +15,6 @@ from attention.train.corpora.texts import Corpus
 from attention.train.runs.settings import Settings
 from attention.train.speed.acceleration import prepare
 from attention.training import Evaluation
-from attention.training_on_gpu import training_flops
 
 
 class Translation(Task):
@@ -58,13 +57,6 @@ class Translation(Task):
         """Sources and targets, filled up with PAD."""
         source, target = (pad(list(side)) for side in zip(*rows, strict=True))
         return source, target
-
-    def costs(self, rows: Sequence[Any]) -> tuple[int, int]:
-        """Places of both sides, and lesson 12's operations."""
-        T_k, T_q = (max(len(row[side]) for row in rows) for side in (0, 1))
-        named = {name: getattr(self.settings, name) for name in ("d_model", "d_ff", "n_layers")}
-        flops = training_flops(T_k, T_q, **named, vocab_size=len(self.corpus.target))
-        return len(rows) * (T_k + T_q), len(rows) * flops
 
     def uses(
         self, model: Any, batch: Batch, rows: int, longest: int

@@ -98,16 +98,6 @@ class Writing(Task):
         read = pad(list(rows))
         return read, read[:, 1:].contiguous()
 
-    def costs(self, rows: Sequence[Any]) -> tuple[int, int]:
-        """Places that are predicted, and operations: those that a mask hides are computed, too."""
-        made, T = self.settings, max(map(len, rows))
-        d_kv = made.d_model // made.n_heads * made.n_kv_heads
-        projections = 2 * made.d_model * (made.d_model + d_kv)
-        weights = made.n_layers * (projections + 3 * made.d_model * made.d_ff)
-        weights += made.d_model * len(self.corpus.pieces)
-        attention = 2 * made.n_layers * T * made.d_model  # scores, and weights times values
-        return len(rows) * (T - 1), 3 * 2 * len(rows) * T * (weights + attention)
-
     def uses(
         self, model: Any, batch: Batch, rows: int, longest: int
     ) -> dict[str, Callable[[], Any]]:

@@ -14,9 +14,10 @@ from attention.train.core.step import Step
 from attention.train.corpora.texts import Corpus
 from attention.train.mine.trial import Outcome, Trial, clocked, culprit, difference, place
 from attention.train.pieces import collected
-from attention.train.pieces.collected import MineError, Piece, Pieces
+from attention.train.pieces.collected import Pieces
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import MODERN, Settings
+from autograder.pieces import RECORD, MineError, Piece, brief
 
 COPY = "mine"  # in the folder of a run: the pieces that it trains with
 WIDTH = 100
@@ -95,7 +96,7 @@ def _attempt(
 def _raised(error: Exception, pieces: Pieces) -> str:
     where = place(error, pieces)
     told = f" ({pieces.folder.name}/{where[0]}.py, line {where[1]})" if where else ""
-    return f"it raises {collected.brief(error)}{told}"
+    return f"it raises {brief(error)}{told}"
 
 
 def _give_up(pieces: Pieces, name: str, problem: str) -> None:
@@ -231,7 +232,7 @@ def keep(pieces: Pieces, folder: RunFolder) -> None:
     for lesson in {piece.lesson for piece in used}:
         shutil.copy(pieces.folder / f"{lesson}.py", copy)
     record = {"pieces": [dataclasses.asdict(piece) for piece in used]}
-    folder.write(f"{COPY}/{collected.RECORD}", json.dumps(record, indent=1).encode() + b"\n")
+    folder.write(f"{COPY}/{RECORD}", json.dumps(record, indent=1).encode() + b"\n")
 
 
 def use_kept(folder: Path) -> list[Piece]:
@@ -239,7 +240,7 @@ def use_kept(folder: Path) -> list[Piece]:
 
     Raises MineError for one that is no longer there.
     """
-    if not (folder / COPY / collected.RECORD).exists():
+    if not (folder / COPY / RECORD).exists():
         collected.take_back()
         return []
     pieces = collected.load(folder / COPY)

@@ -6,10 +6,7 @@ holds the library's piece, under any name, then holds the student's, and a class
 the library's is built on the student's. Nothing is reloaded; `put` with other names takes it back.
 """
 
-import hashlib
 import importlib
-import importlib.util
-import json
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -17,29 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from autograder.pieces import MineError, Piece, import_file, read
+
 FOLDER = "mine"
-RECORD = "collected.json"
 _in_use: dict[str, Any] = {}  # the student's pieces that `put` put in place, by name
 _placed: list["Pieces"] = []  # the folder whose pieces `put` was last given, if they are in place
-
-
-class MineError(ValueError):
-    """A folder of collected pieces cannot be used; str() is one sentence that says what to do."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One exercise: its name, its lesson's module, its notebook, and if not the student's, why."""
-
-    name: str
-    lesson: str
-    notebook: str
-    why: str = ""
-
-    @property
-    def yours(self) -> bool:
-        """Whether the student's own was collected."""
-        return not self.why
 
 
 @dataclass
@@ -64,19 +43,6 @@ class Pieces:
     def file(self, name: str) -> Path:
         """Where the student's piece stands."""
         return self.folder / f"{self.of(name).lesson}.py"
-
-
-def read(folder: Path) -> list[Piece]:
-    """What `autograder collect` wrote down in the folder; MineError if there is nothing."""
-    path = folder / RECORD
-    try:
-        return [Piece(**one) for one in json.loads(path.read_text(encoding="utf-8"))["pieces"]]
-    except FileNotFoundError:
-        raise MineError(
-            f"{folder} holds no collected pieces: `autograder collect` makes such a folder"
-        ) from None
-    except (OSError, ValueError, TypeError, KeyError):
-        raise MineError(f"{path} cannot be read: run `autograder collect` again") from None
 
 
 def load(folder: Path) -> Pieces:
@@ -109,25 +75,6 @@ def load(folder: Path) -> Pieces:
     return found
 
 
-def import_file(path: Path) -> ModuleType:
-    """Import one module of a folder of pieces, anew; MineError if it cannot be imported.
-
-    Its name holds a digest of the folder, so two folders do not mix.
-    """
-    digest = hashlib.sha256(str(path.parent).encode()).hexdigest()[:8]
-    name = f"mine_{digest}.{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise MineError(f"{path} cannot be imported: {brief(error)}") from None
-    return module
-
-
 def _unlike(value: Any, library: Any) -> str:
     """Why this cannot take the place of the library's, or ''."""
     if value is None:
@@ -135,11 +82,6 @@ def _unlike(value: Any, library: Any) -> str:
     if isinstance(library, type) and not isinstance(value, type):
         return "is no class, and the library builds on the class"
     return "" if callable(value) else "cannot be called"
-
-
-def brief(error: BaseException) -> str:
-    """An error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def own(name: str) -> Any:

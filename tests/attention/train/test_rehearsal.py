@@ -5,12 +5,8 @@ import dataclasses
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from attention.provided.data.tokens import PAD
-from attention.train import dry_run
 from attention.train.core import devices, step
-from attention.train.core.model import load_model
 from attention.train.core.trainer import Trainer
 from attention.train.corpora import token_ids
 from attention.train.runs.run_folder import RunFolder
@@ -76,18 +72,11 @@ def test_it_has_the_losses_of_the_cpu(pairs, tmp_path, device, changes):
     assert validation(there) == pytest.approx(validation(here), rel=1e-4)
     assert losses(there)[-1] < losses(there)[0]
     assert is_there(there.model.parameters())
+    assert there.step.optimizer.param_groups[0]["fused"] is True
     final, other = landed(dict(there.finish().state_dict())), dict(here.finish().state_dict())
     for name in other:  # the gradient of W_k.bias is 0 but for rounding, which AdamW makes a step
         if not name.endswith("W_k.bias"):
             torch.testing.assert_close(final[name], other[name], rtol=1e-3, atol=1e-4)
-
-
-def test_the_optimiser_is_the_fused_one_and_all_it_remembers_is_there(pairs, tmp_path, device):
-    made = trainer(pairs, tmp_path, device)
-    made._advance()
-    assert made.step.optimizer.param_groups[0]["fused"] is True
-    assert len(moments(made)) == 3 * len(list(made.model.parameters()))
-    assert is_there(moments(made))  # the count of the steps as well: nothing waits for it
 
 
 def test_a_resumed_training_has_the_losses_of_an_unbroken_one(pairs, tmp_path, device):
@@ -108,22 +97,6 @@ def test_a_resumed_training_has_the_losses_of_an_unbroken_one(pairs, tmp_path, d
     assert losses(resumed) == losses(whole)
     final, other = (landed(dict(made.finish().state_dict())) for made in (whole, resumed))
     torch.testing.assert_close(final, other, rtol=0, atol=0)
-
-
-def test_the_average_of_the_saves_is_used_there_and_read_on_a_cpu(pairs, tmp_path, device):
-    made = train(pairs, tmp_path / "run", device)
-    saves = [made.folder.load(name)[0] for name in made.kept]
-    assert len(saves) == 2 and not any(is_there([x]) for save in saves for x in save.values())
-    model = made.finish()
-    assert is_there(model.parameters())
-    for name, parameter in model.named_parameters():
-        mean = (saves[0][name] + saves[1][name]) / 2
-        torch.testing.assert_close(landed(parameter), mean)
-    on_cpu = load_model(made.folder.path / "model.safetensors")[0]
-    source, target = (torch.randint(3, 9, (2, 5)) for _ in range(2))
-    with torch.no_grad():
-        found = model(*(ids.to(device) for ids in (source, target)))
-    torch.testing.assert_close(landed(found), on_cpu(source, target).detach())
 
 
 class TestPrecision:
@@ -151,13 +124,6 @@ class TestPrecision:
         assert {x.dtype for x in kept} == {x.grad.dtype for x in made.model.parameters()}
         assert {x.dtype for x in kept} == {torch.float32}
         assert made.rows[-1]["loss"] > 0  # a number, of float32
-
-    def test_the_losses_are_those_of_float32_but_for_rounding(self, pairs, tmp_path, device):
-        short = train(pairs, tmp_path / "short", device, dtype="bfloat16")
-        exact = train(pairs, tmp_path / "exact", device)
-        assert losses(short) != losses(exact)
-        assert losses(short) == pytest.approx(losses(exact), rel=0.02)
-        assert validation(short) == pytest.approx(validation(exact), rel=0.02)
 
 
 def test_batches_are_copied_from_pinned_memory_without_waiting(
@@ -193,32 +159,6 @@ def test_the_shares_of_several_gpus_add_up(pairs, tmp_path, device, monkeypatch,
     assert sum(shares) / 2 == pytest.approx(whole, rel=1e-5)
     assert (shares[1] == 0) == (rows == 1)  # who gets no row takes part all the same
     assert made.step.loss(batch[0], batch[1] * 0).item() == 0  # as a batch of PAD alone
-
-
-def test_a_dry_run_tells_a_new_batch_from_one_that_was_read_before(pairs, device, monkeypatch):
-    read = []
-
-    def take(self):
-        """As a GPU does: what it has read before takes 0.25 s, anything new 1 s more."""
-        self.rows.append(self._advance())
-        read.append(self.done)
-        return 0.25 + (read.count(self.done) == 1), 0.5
-
-    monkeypatch.setattr(dry_run.Rehearsal, "_take_a_step", take)
-    monkeypatch.setattr(dry_run.Rehearsal, "_time_of_a_save", lambda _: (2.0, 0.0))
-    monkeypatch.setattr(dry_run, "STEPS", (2, 2))
-    found = dry_run.rehearse(TINY, pairs, device)
-    assert read == [1, 2, 2, 3, 3] and found.measured == [0.25, 0.25]
-    assert found.first == 0.5  # of each of two batches in a step
-    new = min(TINY.steps * TINY.accumulate, found.batches) * found.first
-    assert found.seconds == pytest.approx(TINY.steps * found.step + new + 2 * 2.0)
-
-
-def test_a_dry_run_measures_there(pairs, device, monkeypatch):
-    monkeypatch.setattr(dry_run, "STEPS", (1, 2))
-    found = dry_run.rehearse(TINY, pairs, device)
-    assert found.peak == torch.cuda.max_memory_allocated(device)
-    assert len(found.measured) == 2 and found.activations > 4 * found.parameters
 
 
 def test_a_device_is_chosen_by_the_rank_and_described(monkeypatch):
@@ -263,13 +203,3 @@ def _sizes(made):
     for batches, ids in ((made.batches, "train"), (made.held_out, "val")):
         for batch in batches:
             yield made._tensors([made.corpus.ids[ids][index] for index in batch])[0].T, batch
-
-
-def test_the_loss_there_is_that_of_all_logits_at_once(pairs, tmp_path, device):
-    made = trainer(pairs, tmp_path, device)
-    source, target = made._tensors(pairs.ids["train"][:7])
-    logits = landed(made.model(source, target)).flatten(0, 1)
-    wanted = F.cross_entropy(
-        logits, landed(target).flatten(), ignore_index=PAD, label_smoothing=TINY.smoothing
-    )
-    torch.testing.assert_close(landed(made.step.loss(source, target)), wanted)

@@ -12,6 +12,7 @@ import torch
 from attention.train.__main__ import main
 from attention.train.core.model import load_model
 from attention.train.runs.run_folder import RunFolder
+from attention.train.translate_run import open_run
 from tests.waiting import LONG
 
 TINY = [
@@ -68,10 +69,8 @@ def test_a_training_leaves_all_that_is_promised(tmp_path, capsys, drawn):
     assert "step 8 of 8" in capsys.readouterr().out
     # Had it been stopped before its end, it could translate as well.
     (folder / "model.safetensors").unlink()
-    assert main(["--folder", str(folder), "--device", "cpu", "--translate", "one", "two"]) == 0
-    unfinished, *translations = capsys.readouterr().out.splitlines()
-    assert unfinished.startswith(f"{folder} is unfinished: these are the weights of step 8 of 8")
-    assert [line.split(" -> ")[0] for line in translations] == ["one", "two"]
+    (notes,) = open_run(folder, torch.device("cpu")).notes
+    assert notes.startswith(f"{folder} is unfinished: these are the weights of step 8 of 8")
 
 
 KILLED = """
@@ -136,6 +135,13 @@ def test_an_unknown_option_is_one_sentence(capsys, words):
         main(words)
     assert exit.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_missing_corpus_is_one_sentence(tmp_path, capsys):
+    assert main(["multi30k", "--data", str(tmp_path), "--folder", str(tmp_path / "run")]) == 1
+    error = capsys.readouterr().err
+    assert "autograder data fetch multi30k" in error and error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_second_training_and_other_settings_are_refused(tmp_path, capsys):

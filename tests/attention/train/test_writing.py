@@ -8,11 +8,9 @@ import shutil
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from attention.language_models import language_model_loss
 from attention.train import __main__ as command
-from attention.train import dry_run
 from attention.train.core.step import Step
 from attention.train.core.tasks import task_of
 from attention.train.core.trainer import Trainer
@@ -22,10 +20,9 @@ from attention.train.pieces import collected
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import hidden_units
 from attention.train.write_run import open_run
+from autograder.pieces import read
 from tests.attention.train.mine.test_mine import LIBRARY, record
 from tests.attention.train.test_step import process
-from tests.attention.train.test_train import TORCHRUN
-from tests.attention.train.test_train import command as in_a_process
 from tests.cuda import NAME, cuda
 from tests.small_text import TINY, trained, written
 
@@ -114,28 +111,6 @@ def test_a_training_that_was_stopped_goes_on_bit_by_bit(file, tmp_path, monkeypa
     torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
-def test_a_dry_run_writes_nothing(file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(dry_run, "STEPS", (1, 1))
-    assert command.main(arguments(file, tmp_path / "run", "--dry-run")) == 0
-    rows = {line[:12].strip(): line[14:] for line in capsys.readouterr().out.splitlines()[1:]}
-    assert rows["time"].endswith("then an evaluation and a sample to judge it")
-    assert float(rows["operations"].split()[0]) > 0
-    assert not (tmp_path / "run").exists()
-
-
-def test_operations_are_those_that_are_counted_in_a_step(file):
-    """PyTorch counts the same products, but for attention: a kernel may do that in one."""
-    settings = dataclasses.replace(TINY, n_kv_heads=2)
-    text = texts.read([file], settings, {})
-    task = task_of(settings, text)
-    rows = text.ids["train"][:3]
-    loss = task.loss(task.untrained(), None)
-    with FlopCounterMode(display=False) as counter:
-        loss(*task.tensors(rows)).backward()
-    assert task.costs(rows)[0] == 3 * TINY.length
-    assert task.costs(rows)[1] == pytest.approx(counter.get_total_flops(), rel=0.01)
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -161,13 +136,6 @@ def test_what_does_not_fit_is_one_sentence(file, tmp_path, capsys, words, says):
 def test_files_may_stand_behind_options(file):
     words = ["text", "--steps", "3", file, "--window", "4"]
     assert command.parser().parse_intermixed_args(words).files == [file]
-
-
-def test_a_window_is_part_of_the_model(tmp_path):
-    settings = dataclasses.replace(TINY, window=3, qk_norm=True, steps=3)
-    found = trained(tmp_path / "run", CPU, settings)
-    attention = open_run(found.folder.path, CPU).model.layers[0].attention
-    assert attention.window == 3 and isinstance(attention.norm_q, torch.nn.RMSNorm)
 
 
 def test_a_gpu_trains_it_too(file, tmp_path, capsys, monkeypatch):
@@ -201,18 +169,6 @@ def test_two_processes_learn_as_one_does(file, tmp_path, monkeypatch):
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
     found = [list(map(float, (tmp_path / str(n)).read_text().split())) for n in range(2)]
     assert found[0] == found[1] == pytest.approx(steps_of(file), rel=1e-4)
-
-
-@pytest.mark.every
-@pytest.mark.long
-def test_torchrun_has_the_losses_of_one_process(file, tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
-    assert command.main(arguments(file, one)) == 0
-    done = in_a_process(*TORCHRUN, "-m", "attention.train", *arguments(file, two))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("step 4 of 4") == done.stdout.count("held out") == 1
-    a, b = ([float(loss) for loss in losses(folder)] for folder in (one, two))
-    assert a == pytest.approx(b, rel=1e-5)
 
 
 # With a learner's own pieces
@@ -257,7 +213,7 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(file, tmp_path, c
     rows = {line.split()[0] for line in said.splitlines() if len(line.split()) > 5}
     assert rows >= set(using.NEEDED_FOR_TEXT), set(using.NEEDED_FOR_TEXT) - rows
     assert "The library's, for" not in said and "the library's is used" not in said
-    kept = {piece.name for piece in collected.read(own / using.COPY)}
+    kept = {piece.name for piece in read(own / using.COPY)}
     assert kept == set(using.NEEDED_FOR_TEXT)
     run = open_run(own, CPU)
     assert run.notes[0].startswith("with yours: ")
@@ -283,6 +239,4 @@ def test_a_wrong_piece_is_named_and_a_right_one_used(file, tmp_path, capsys, mon
     assert command.main(arguments(file, tmp_path / "run", "--mine", str(pieces))) == 0
     said = capsys.readouterr().out
     assert "rms_norm: with it, the training step gives other results: losses " in said
-    assert [piece.name for piece in collected.read(tmp_path / "run" / using.COPY)] == [
-        "language_model_loss"
-    ]
+    assert [piece.name for piece in read(tmp_path / "run" / using.COPY)] == ["language_model_loss"]

@@ -3,14 +3,12 @@
 import dataclasses
 import inspect
 import json
-import os
 import shutil
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from torch import nn
 
 import attention
 from attention import multi_head_attention, transformer
@@ -20,12 +18,12 @@ from attention.train.core.model import make_model
 from attention.train.mine import trial, using
 from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
-from attention.train.pieces.collected import RECORD, MineError, Piece
 from attention.train.runs.run_folder import RunFolder
 from attention.train.speed import onednn_products
 from attention.train.translate_run import open_run
 from attention.translate.__main__ import main as translate
 from autograder.mistakes import masked_attention, training
+from autograder.pieces import RECORD, MineError, Piece, read
 
 LIBRARY = Path(attention.__file__).parent
 LESSONS = {
@@ -45,7 +43,6 @@ LESSONS = {
     ),
     "decoding": ("13", ["beam_step", "keep_best", "follow_beams"]),
 }
-LIMITS = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
 STEPS = 4
 TINY = [
     *("--d-model", "16", "--n-heads", "2", "--d-ff", "16", "--n-layers", "1", "--warmup", "2"),
@@ -137,20 +134,17 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     assert "times as long" in said
 
     # What it was trained with is kept: to go on and to translate.
-    assert {piece.name for piece in collected.read(run / using.COPY)} == set(using.NEEDED)
-    picture = tmp_path / "picture.png"
-    words = ["numbers", "--folder", str(run), "--device", "cpu"]
-    assert main([*words, "--translate", "two hundred one", "--draw", str(picture)]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("with yours: shift_right, ")
-    assert "two hundred one -> " in said
+    assert {piece.name for piece in read(run / using.COPY)} == set(using.NEEDED)
+    text = tmp_path / "text"
+    text.write_text("two hundred one\ntwo dogs\n")
+    assert translate([str(run), str(text), "--device", "cpu"]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("with yours: shift_right, ") and said.out.count("\n") == 2
+    assert "the run never read 'dogs'" in said.err
     assert collected.own("MultiHeadAttention") is not None
     layers = open_run(run, torch.device("cpu")).model.modules()
     assert not any(isinstance(layer, onednn_products.Linear) for layer in layers)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert main([*words, "--translate", "two dogs"]) == 1
-    assert "the run never read 'dogs'" in capsys.readouterr().err
-    assert main([*words, "--resume"]) == 0
+    assert main(["numbers", "--folder", str(run), "--device", "cpu", "--resume"]) == 0
     assert "with yours: shift_right, " in capsys.readouterr().out
 
 
@@ -172,34 +166,6 @@ def test_loops_are_slow_and_right(lesson, name, answer, losses_of_the_library, t
     part, library, yours, ratio = " ".join(row[2:4]), *map(float, row[4:])
     assert part == trial.STEP
     assert ratio == pytest.approx(yours / library, rel=0.1)
-
-
-@pytest.mark.long
-def test_onednn_keeps_few_kernels_whoever_trains_or_translates(every, tmp_path, monkeypatch):
-    # What it keeps is decided when it first multiplies, in whichever model's layers that is.
-    limits = set()
-
-    def multiplied(layer, inputs):
-        limits.update(os.environ.get(name) for name in LIMITS)
-
-    for name in LIMITS:
-        monkeypatch.setenv(name, "to be forgotten")
-    theirs, own_run, text = tmp_path / "theirs", tmp_path / "run", tmp_path / "text"
-    text.write_text("seven\n")
-    with nn.modules.module.register_module_forward_pre_hook(multiplied):
-        for command in (
-            lambda: main(["numbers", *TINY, "--folder", str(theirs)]),
-            lambda: main(["numbers", *TINY, "--folder", str(theirs), "--dry-run"]),
-            lambda: translate(["--device", "cpu", str(theirs), str(text)]),
-            lambda: train(every, own_run),
-            lambda: train(every, own_run, "--resume"),
-            lambda: translate(["--device", "cpu", str(own_run), str(text)]),
-        ):
-            limits.clear()
-            for name in LIMITS:
-                monkeypatch.delenv(name)
-            assert command() == 0
-            assert limits == {str(onednn_products.SHAPES)}
 
 
 ATTENTION = "def masked_attention(q, k, v, mask=None, return_weights=False):\n    "
@@ -323,12 +289,10 @@ def test_what_cannot_be_used_is_one_sentence(every, tmp_path, capsys):
     assert "--mine trains in one process and without --compile" in said(
         "--mine", str(every), "--compile"
     )
-    assert "--draw shows a translation" in said("--draw", "x.png")
-    assert "holds no training" in said("--translate", "one")
     (tmp_path / RECORD).write_text("[]")
     assert "cannot be read: run `autograder collect` again" in said("--mine", str(tmp_path))
     with pytest.raises(MineError):
-        collected.read(tmp_path)
+        read(tmp_path)
 
 
 def test_a_run_that_began_without_goes_on_without(every, library, capsys):
