@@ -5,8 +5,9 @@ import torch
 
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.checking.toolbox.student_answer import Module, Student, called_with
-from autograder.inside.answer import Reply
+from autograder.inside.answer import LocalAnswer, Reply
 from autograder.inside.messages.values import Foreign
+from tests.autograder.half import Gain, half
 
 ONE = torch.ones(2)
 
@@ -80,3 +81,15 @@ def test_parameters_of_any_other_form_are_the_answers_fault(named):
 )
 def test_what_an_answer_is_called_with_is_shown_where_it_is_short(argument, shown):
     assert called_with([argument], {}) == shown
+
+
+def test_every_exchange_is_recorded():
+    student = Student(LocalAnswer(half))
+    student(torch.ones(2))
+    student.gradients(torch.ones(2))
+    student.outcome(torch.ones(2).long())
+    assert [entry[0] for entry in student.record] == ["call", "gradients", "raised"]
+    module = Student(LocalAnswer(Gain)).build(1.0)
+    module.parameters()
+    module(torch.ones(3))
+    assert [entry[0] for entry in module.record] == ["parameters", "call"]
