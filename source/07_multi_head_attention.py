@@ -401,15 +401,15 @@ _ = translator_so_far.up_to("07", MultiHeadAttention=MultiHeadAttention)
 
 # %% [markdown]
 # *The same picture, with this lesson's runs in blue.*
-# This row also has $W_o$ and biases. The control is the same layer with one head, with five seeds:
+# This row also has $W_o$ and biases. The control is the same layer with one head, with six seeds:
 
 # %% demo=true
 experiments.four_heads_or_one()
 
 # %% [markdown]
-# Four heads are worse here than one: with each of the five seeds they get fewer six-digit numbers
-# right, and at most .06 of them in three runs, against one run with one head. Perhaps one head is
-# enough where each letter needs one word.
+# Four heads are worse here than one: with each of the six seeds they get fewer six-digit numbers
+# right, and at most .14 of them in four runs, against one such run with one head. Perhaps one head
+# is enough where each letter needs one word.
 #
 # ## Limits
 # How many heads are needed depends on the task. That heads *may* look at different things does not

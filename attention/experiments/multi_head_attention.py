@@ -282,14 +282,14 @@ def directions(
 
 
 def four_heads_or_one() -> None:
-    """Print the share of six-digit numbers right of ten recorded translators: four heads or one.
+    """Print the share of six-digit numbers right of twelve recorded translators: four heads or one.
 
     The number of heads changes; the layer with W_o and biases, data, 300 steps and rate are kept.
     """
     rows = read("multi_head_attention", "four heads or one")
     for stage, name in (("07", "four heads"), ("07 one head", "one head")):
         shares = (f"{share:.2f}" for share in seeds.at_digits(seeds.where(rows, stage=stage), 6))
-        print(f"the layer with {name:<10}, six digits, five seeds:", *shares)
+        print(f"the layer with {name:<10}, six digits, six seeds:", *shares)
 
 
 def cache_sizes(share_heads: Callable[[Tensor, int], Tensor]) -> dict[str, float]:
@@ -372,7 +372,7 @@ EXPERIMENTS = {
         points=[
             point
             for stage in ("07", "07 one head")
-            for point in seeded((0, 1, 2, 4, 5), stage=stage)
+            for point in seeded(range(6), stage=stage)
         ],
         run=translator_so_far.train_stage,
         again=None,
