@@ -1,7 +1,7 @@
-"""The repository's front: what the README says is true, and the versions agree."""
+"""The repository's front: what the README says is true, versions agree, what is named is there."""
 
-import ast
 import importlib.metadata
+import json
 import os
 import re
 import shlex
@@ -23,6 +23,7 @@ from attention.search import __main__ as search
 from attention.train import __main__ as train
 from attention.translate import __main__ as translate
 from attention.write import __main__ as write
+from autograder import imports
 from autograder.commands import cli
 from tests.needs import needs, skip_without
 from tests.waiting import LONG
@@ -32,6 +33,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 OURS = "[0-4][0-9]_*"  # an instructor's own lessons are told nowhere here
+PINS = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+PINS = [line for line in PINS if not line.startswith("#")]
+CONSTRAINTS = {canonicalize_name(name): version for name, version in (p.split("==") for p in PINS)}
 
 
 def blocks(language):
@@ -42,16 +46,9 @@ def blocks(language):
 
 def commands():
     """The README's commands, without their comments: lists of words."""
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    lines = [line.split(" | ")[-1] for block in blocks("sh") for line in block.splitlines()]
     inline = re.findall(r"`((?:make|autograder|nbgrader|source|conda) [^`…]+)`", README)
     return [words for line in lines + inline if (words := shlex.split(line, comments=True))]
-
-
-def constraints():
-    """Version by canonical name from constraints.txt."""
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = [line.split("==") for line in lines if not line.startswith("#")]
-    return {canonicalize_name(name): version for name, version in pins}
 
 
 def requirements():
@@ -61,38 +58,13 @@ def requirements():
     return [item for item in found if item.name != PROJECT["name"]]
 
 
-# The README's commands
-
-
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_readme_command_exists(words):
-    programs = {"make": dry_run, "autograder": has_help, "nbgrader": is_nbgrader}
-    programs |= {"conda": is_conda, "python": trains, "jupyter": is_jupyter}
-    if words[0] == "source":
-        assert words == ["source", ".venv/bin/activate"]
-    else:
-        programs[words[0]](words)
-    paths = [word for word in words[1:] if word.startswith("lessons/") or word.endswith(".yml")]
-    assert all((ROOT / path).exists() for path in paths)
-
-
-def is_jupyter(words):
-    assert Path(sys.executable).with_name("-".join(words)).exists()
-
-
-def dry_run(words):
-    skip_without("make")
-    done = make("-n", *words[1:])
-    assert done.returncode == 0, done.stderr
-
-
 def make(*arguments, folder=ROOT):
     """Run make, as if not called by another make."""
-    environment = {name: text for name, text in os.environ.items() if "MAKE" not in name}
+    skip_without("make")
     return subprocess.run(
         ["make", *arguments],
         cwd=folder,
-        env=environment,
+        env={name: text for name, text in os.environ.items() if "MAKE" not in name},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -100,21 +72,27 @@ def make(*arguments, folder=ROOT):
     )
 
 
-def has_help(words):
+# The README's commands
+
+
+def is_target(words):
+    done = make("-n", *words[1:])
+    assert done.returncode == 0, done.stderr
+
+
+def is_ours(words):
     """The subcommand and its options are in the parser: parsing alone refuses unknown ones."""
-    options = cli.parser(words[1]).parse_args(words[1:])
-    assert options.command == words[1]
+    assert cli.parser(words[1]).parse_args(words[1:]).command == words[1]
 
 
-def is_nbgrader(words):
+def is_nbgraders(words):
     command, *arguments = words[1:]
-    assert command in NbGraderApp.subcommands
     application = NbGraderApp.subcommands[command][0]
     known = {*application.flags, *application.aliases}
     assert {word.lstrip("-") for word in arguments if word.startswith("--")} <= known
 
 
-def trains(words):
+def is_attentions(words):
     """The command that trains, translates, writes or searches takes these words."""
     programs = {"attention.search": search, "attention.train": train}
     programs |= {"attention.translate": translate, "attention.write": write}
@@ -128,31 +106,38 @@ def is_conda(words):
     assert words[1:] in (environment, ["activate", CONDA["name"]])
 
 
-def subcommands(chosen=""):
-    """The parsers of autograder's subcommands, by name."""
-    actions = cli.parser(chosen)._actions
-    return next(action.choices for action in actions if action.dest == "command")
+def is_jupyter(words):
+    assert Path(sys.executable).with_name("-".join(words)).exists()
 
 
-@pytest.mark.parametrize("name", subcommands())
-def test_every_command_is_in_the_readme_and_explains_itself(name, capsys):
-    assert f"autograder {name}" in README
-    with pytest.raises(SystemExit) as ended:
-        cli.main([name, "--help"])
-    said = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert said.startswith(f"usage: autograder {name}")
-    assert subcommands(name)[name].description
+def activates(words):
+    assert words == ["source", ".venv/bin/activate"]
 
 
-def test_every_make_target_is_in_the_readme_or_measures():
+PROGRAMS = {
+    "make": is_target,
+    "autograder": is_ours,
+    "nbgrader": is_nbgraders,
+    "conda": is_conda,
+    "python": is_attentions,
+    "jupyter": is_jupyter,
+    "source": activates,
+}
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_readme_command_exists(words):
+    PROGRAMS[words[0]](words)
+    paths = [word for word in words[1:] if word.startswith("lessons/") or word.endswith(".yml")]
+    assert all((ROOT / path).exists() for path in paths)
+
+
+def test_every_command_and_every_make_target_is_in_the_readme_or_measures():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = [
-        name
-        for name in re.search(r"\.PHONY: (.*)", makefile)[1].split()
-        if not name.startswith("bench-")
-    ]
-    assert [name for name in targets if name not in README] == []
+    targets = re.search(r"\.PHONY: (.*)", makefile)[1].split()
+    named = [f"autograder {name}" for name in cli.COMMANDS]
+    named += [name for name in targets if not name.startswith("bench-")]
+    assert [name for name in named if name not in README] == []
 
 
 @needs("make")
@@ -166,36 +151,26 @@ def test_an_old_python_is_refused_in_one_sentence(tmp_path):
         (tmp_path / name).touch()
     done = make("install", f"PYTHON={old}", folder=tmp_path)
     assert done.returncode != 0
-    said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
-    assert len(said) == 1
-    assert "needs Python 3.11 or newer" in said[0]
-    assert "is Python 3.9" in said[0]
+    (said,) = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert "needs Python 3.11 or newer" in said and "is Python 3.9" in said
     assert not (tmp_path / ".venv").exists()
 
 
 # What the README tells
 
 
-def table_of_lessons():
-    """The rows of the README's table: number, question, what you build, exercises."""
-    rows = re.findall(r"^\| (\d\d) \| (.*?) \| (.*?) \| (.*?) \|$", README, re.MULTILINE)
-    return {row[0]: row[1:] for row in rows}
-
-
-def test_all_lessons_are_listed():
-    sources = sorted(path.stem[:2] for path in (ROOT / "source").glob(OURS))
-    assert list(table_of_lessons()) == sources
-
-
-@pytest.mark.parametrize("slug", sorted(path.name for path in (ROOT / "lessons").glob(OURS)))
-def test_the_table_agrees_with_the_lesson(slug):
-    question, _, exercises = table_of_lessons()[slug[:2]]
-    notebook = nbformat.read(ROOT / "lessons" / slug / f"{slug}.ipynb", as_version=4)
-    heading = re.search(r"^# (\d\d) · (.*)$", notebook.cells[0].source, re.MULTILINE)
-    assert heading[1] == slug[:2]
-    assert question == f"[{heading[2]}](lessons/{slug}/{slug}.ipynb)"
-    graded = [cell.metadata.get("nbgrader", {}).get("grade", False) for cell in notebook.cells]
-    assert int(exercises) == sum(graded)
+def test_the_table_of_lessons_agrees_with_the_notebooks():
+    rows = re.findall(r"^\| (\d\d) \| (.*?) \| .*? \| (.*?) \|$", README, re.MULTILINE)
+    wanted = []
+    for folder in sorted((ROOT / "lessons").glob(OURS)):
+        path = folder / f"{folder.name}.ipynb"
+        notebook = nbformat.read(path, as_version=4)
+        number, title = re.search(r"^# (\d\d) · (.*)$", notebook.cells[0].source, re.M).groups()
+        graded = [cell.metadata.get("nbgrader", {}).get("grade", False) for cell in notebook.cells]
+        link = f"[{title}]({path.relative_to(ROOT).as_posix()})"
+        wanted.append((number, link, str(sum(graded))))
+    assert rows == wanted
+    assert [row[0] for row in rows] == sorted(one.stem[:2] for one in (ROOT / "source").glob(OURS))
 
 
 def layout():
@@ -209,20 +184,9 @@ def layout():
     return paths
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "source").glob(OURS)), ids=lambda path: path.stem)
-def test_every_lesson_ends_in_the_same_order(path):
-    headings = re.findall(r"^# ## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    parts = ["Limits", "Summary", "Open questions", "References"]
-    wanted = parts if path.stem[:2] != "00" else ["Summary", "References"]  # the tour of the tools
-    assert [heading for heading in headings if heading in parts] == wanted
-    starred = [place for place, heading in enumerate(headings) if "★" in heading]
-    assert all(headings.index(wanted[-2]) < place for place in starred)
-    assert headings[-1] == "References"
-
-
-def test_the_tree_in_the_readme_is_true():
-    assert [path for path in layout() if not (ROOT / path).exists()] == []
-    assert [path for path in layout() if path.endswith("/") != (ROOT / path).is_dir()] == []
+def test_what_the_readme_names_is_there():
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
+    assert [path for path in layout() + links if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
@@ -236,25 +200,13 @@ def test_the_tree_in_the_readme_is_complete():
     assert tops - set(layout()) == set()
 
 
-def test_links_in_the_readme_lead_somewhere():
-    links = re.findall(r"\]\(([^)#]+)\)", README)
-    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
-
-
 # The versions
 
 
-def test_constraints_are_exact():
-    path = ROOT / "constraints.txt"
-    lines = [
-        line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
-    ]
-    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
-
-
-@pytest.mark.parametrize("requirement", requirements(), ids=str)
-def test_every_requirement_allows_its_constraint(requirement):
-    assert requirement.specifier.contains(constraints()[canonicalize_name(requirement.name)])
+def test_constraints_are_exact_and_every_requirement_allows_its_own():
+    assert [line for line in PINS if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
+    pinned = [(item, CONSTRAINTS[canonicalize_name(item.name)]) for item in requirements()]
+    assert [str(item) for item, version in pinned if not item.specifier.contains(version)] == []
 
 
 def required_by(name):
@@ -282,7 +234,7 @@ def test_constraints_pin_the_requirements_of_the_requirements():
                 waiting.append(inner)
     # What a GPU's PyTorch brings depends on the platform; torch itself pins it.
     platform = ("nvidia-", "cuda-", "triton")
-    missing = {name for name, _ in seen if not name.startswith(platform)} - set(constraints())
+    missing = {name for name, _ in seen if not name.startswith(platform)} - set(CONSTRAINTS)
     assert missing == set()
 
 
@@ -290,38 +242,77 @@ def test_conda_installs_the_same_versions():
     python, _, pip = CONDA["dependencies"]
     assert pip == {"pip": ["-c constraints.txt", "-e .[dev]"]}
     name, _, version = python.partition("=")
-    assert name == "python"
-    assert SpecifierSet(PROJECT["requires-python"]).contains(version)
+    assert name == "python" and SpecifierSet(PROJECT["requires-python"]).contains(version)
 
 
-def test_conda_names_no_version_of_its_own():
-    """A version named in environment.yml must be that of constraints.txt."""
-    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
-    pins = re.findall(r"([\w.-]+)==([\w.]+)", text)
-    known = constraints()
-    assert [pin for pin in pins if known.get(canonicalize_name(pin[0])) != pin[1]] == []
+def imported(paths):
+    """The top-level names of the modules that files import."""
+    named = (name for path in paths for name in imports.imported(path.read_text("utf-8")))
+    return {name.partition(".")[0] for name in named}
 
 
 @pytest.mark.long
 def test_imported_packages_are_required():
     files = [path for name in ("attention", "autograder") for path in (ROOT / name).rglob("*.py")]
-    imported = set().union(*(imports(path) for path in files))
-    ours = {"attention", "autograder"} | set(sys.stdlib_module_names)
+    there = {"attention", "autograder", "pip", *sys.stdlib_module_names}
     names = importlib.metadata.packages_distributions()
     wanted = {
-        canonicalize_name(distribution)
-        for module in imported - ours
-        for distribution in names.get(module, [module])
+        canonicalize_name(one)
+        for module in imported(files) - there
+        for one in names.get(module, [module])
     }
     assert wanted - {canonicalize_name(item.name) for item in requirements()} == set()
 
 
-def imports(path):
-    """The top-level names of the modules that a file imports."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
+def test_instructors_on_a_hub_have_what_a_release_imports():
+    readme = (ROOT / "docs" / "jupyterhub" / "README.md").read_text(encoding="utf-8")
+    extras = PROJECT["optional-dependencies"]
+    absent = extras.keys() - set(re.findall(r'extras\["(\w+)"\]', readme))
+    lacking = {re.match(r"[\w-]+", one)[0] for name in absent for one in extras[name]}
+    needed = imported(imports.modules(["autograder.commands.release"], ROOT, ("autograder",)))
+    assert "jupytext" in needed and not needed & lacking
+
+
+def test_the_changelog_begins_with_the_version_that_is_installed():
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert PROJECT["version"] in re.search(r"^## (.*)", changes, re.MULTILINE)[1]
+
+
+# What runs elsewhere: workflows, hooks, the container
+
+
+def jobs():
+    """(file, job's name, job) of every workflow."""
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        read = yaml.safe_load(path.read_text(encoding="utf-8"))
+        yield from ((path.name, name, job) for name, job in read["jobs"].items())
+
+
+@pytest.mark.parametrize(("file", "name", "job"), list(jobs()))
+def test_what_a_workflow_runs_is_there(file, name, job):
+    lines = " ".join(step.get("run", "") for step in job["steps"])
+    for target in re.findall(r"\bmake ([a-z-]+)", lines):
+        is_target(["make", target])
+    assert all((ROOT / path).exists() for path in re.findall(r"(?<!\S)(\.ci/\S+)", lines))
+    assert all(re.search(r"@v\d+$", step["uses"]) for step in job["steps"] if "uses" in step)
+
+
+HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+
+
+@pytest.mark.parametrize("hook", HOOKS[0]["hooks"], ids=lambda hook: hook["id"])
+def test_a_hook_calls_what_the_environment_has(hook):
+    if not (ROOT / hook["entry"].split()[0]).exists():
+        pytest.skip("the environment is not in .venv")
+    called = hook["entry"].split() + ["tests"] * hook.get("pass_filenames", True)
+    called += ["--help"] * ("build" in called)  # make test runs the comparison itself
+    done = subprocess.run(called, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_container_is_made_of_the_image_with_a_target_that_exists():
+    folder = ROOT / ".devcontainer"
+    said = json.loads((folder / "devcontainer.json").read_text(encoding="utf-8"))
+    is_target(said["postCreateCommand"].split())
+    image = folder / said["build"]["dockerfile"]
+    assert image.is_file() and (image.parent / said["build"]["context"]).resolve() == ROOT
