@@ -1,9 +1,6 @@
 """Translate lines with a trained run: `python -m attention.translate runs/numbers < in > out`.
 
-A line that is read becomes a line that is written, also where it is empty. With `--n-best N` there
-are up to N lines for each, of four columns that tabulators separate: the number of the line, the
-rank from 1, the score and the translation. A score is the log-probability in nats, divided by the
-length penalty ((5 + tokens) / 6) ** alpha.
+A line that is read becomes a line that is written, also where it is empty.
 """
 
 import argparse
@@ -14,7 +11,6 @@ from pathlib import Path
 
 import sacrebleu
 
-from attention.provided.data.tokens import pad
 from attention.train import evaluation
 from attention.train.command import complain, status_of
 from attention.train.core.devices import choose_device
@@ -25,18 +21,16 @@ from attention.train.translate_run import (
     Run,
     encode,
     open_run,
-    rows_at_once,
     save_drawing,
     translate,
     translated,
 )
 from attention.translate.lines import Line, LinesError, chunks
-from attention.translate.n_best import n_best
 from attention.translate.score import score
 from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.translate"
-ENDS = str.maketrans("\n\r\t", "   ")  # what a model might write that is no part of a line
+ENDS = str.maketrans("\n\r", "  ")  # what a model might write that is no part of a line
 
 
 def parser() -> Parser:
@@ -67,13 +61,6 @@ def parser() -> Parser:
 
 def _add_outputs(made: Parser) -> None:
     """Give a parser the options for other outputs than one translation of each line."""
-    made.add_argument(
-        "--n-best",
-        type=int,
-        metavar="N",
-        help="write up to N translations a line: number of the line, rank, score, translation, "
-        "separated by tabulators",
-    )
     made.add_argument(
         "--attention",
         metavar="FILE",
@@ -113,10 +100,6 @@ def run(options: argparse.Namespace) -> int:
     options.max_length = options.max_length or LENGTHS
     for note in opened.notes:
         print(note, file=sys.stderr, flush=True)
-    if (options.n_best or 1) > options.beam:
-        raise ValueError(
-            f"--n-best {options.n_best} needs a --beam of at least as many, not {options.beam}"
-        )
     if options.score:
         how = (options.beam, options.alpha, options.max_length, options.tokenize)
         source, reference = options.score
@@ -127,14 +110,14 @@ def run(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> None:
     """Raise ValueError, with one sentence, for options that make no sense."""
-    for name in ("beam", "n_best", "max_length"):
+    for name in ("beam", "max_length"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
     if options.alpha is not None and not 0 <= options.alpha < float("inf"):
         raise ValueError(f"--alpha must be at least 0, not {options.alpha}")
-    if options.score and (options.files or options.n_best or options.attention):
-        raise ValueError("--score reads its two files only: leave out FILE, --n-best, --attention")
+    if options.score and (options.files or options.attention):
+        raise ValueError("--score reads its two files only: leave out FILE and --attention")
 
 
 def translate_all(opened: Run, options: argparse.Namespace) -> int:
@@ -145,15 +128,17 @@ def translate_all(opened: Run, options: argparse.Namespace) -> int:
             raise part
         for start in range(0, len(part), ROWS):
             lines = part[start : start + ROWS]
-            read = dict(readable(opened, lines))
-            status = max(status, int(None in read.values()))
-            found = search(opened, {n: ids for n, ids in read.items() if ids}, options)
-            write(lines, found, opened, options.n_best)
-            for number in found:
+            encoded = dict(readable(opened, lines))
+            status = max(status, int(None in encoded.values()))
+            read = {number: ids for number, ids in encoded.items() if ids}
+            how = (options.beam, options.alpha, options.max_length)
+            best = translate(opened, [*read.values()], *how) if read else []
+            found = dict(zip(read, best, strict=True))
+            write(lines, found, opened)
+            for number, ids in found.items():
                 if options.attention and not (drawn and "{}" not in options.attention):
-                    best = found[number][0][1]
                     path = Path(options.attention.replace("{}", str(number)))
-                    one = translated(opened, read[number] or [], best)
+                    one = translated(opened, read[number], ids)
                     print(f"line {number}: {save_drawing(one, path)}", file=sys.stderr)
                     drawn = True
     return status
@@ -169,40 +154,10 @@ def readable(opened: Run, lines: Sequence[Line]) -> Iterator[tuple[int, list[int
             yield line.number, None
 
 
-def search(
-    opened: Run, read: dict[int, list[int]], options: argparse.Namespace
-) -> dict[int, list[tuple[float, list[int]]]]:
-    """Scores and ids of the translations of each source, best first; by the number of the line."""
-    found: dict[int, list[tuple[float, list[int]]]] = {}
-    if not read:
-        return found
-    how = (options.beam, options.alpha, options.max_length)
-    if not options.n_best:
-        ids = translate(opened, list(read.values()), *how)
-        return {number: [(0.0, one)] for number, one in zip(read, ids, strict=True)}
-    numbers, rows = list(read), rows_at_once(list(read.values()))
-    for start in range(0, len(numbers), rows):
-        some = numbers[start : start + rows]
-        source = pad([read[number] for number in some]).to(opened.device)
-        found |= zip(some, n_best(opened.model, source, options.n_best, *how), strict=True)
-    return found
-
-
-def write(
-    lines: Sequence[Line],
-    found: dict[int, list[tuple[float, list[int]]]],
-    opened: Run,
-    wanted: int | None,
-) -> None:
-    """Write the translations of some lines to standard output."""
+def write(lines: Sequence[Line], found: dict[int, list[int]], opened: Run) -> None:
+    """Write the translations of some lines, ids by the number of the line, to standard output."""
     for line in lines:
-        best = found.get(line.number, [])
-        texts = [opened.target.decode(ids).translate(ENDS) for _, ids in best]
-        if not wanted:
-            print(texts[0] if texts else "")
-            continue
-        for rank, ((value, _), text) in enumerate(zip(best, texts, strict=True), 1):
-            print(f"{line.number}\t{rank}\t{value:.4f}\t{text}")
+        print(opened.target.decode(found.get(line.number, [])).translate(ENDS))
     sys.stdout.flush()
 
 

@@ -33,21 +33,6 @@ def test_lines_become_lines_and_are_drawn(english, tmp_path, capsys):
     assert (tmp_path / "line-3.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_n_best_have_the_scores_of_the_cpu(english, capsys, monkeypatch):
-    words = [SHIPPED, english, "--beam", "2", "--n-best", "2", "--max-length", "9"]
-
-    def rows():
-        assert translate.main(words) == 0
-        found = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-        return [one[:2] + one[3:] for one in found], [float(one[2]) for one in found]
-
-    there, scores = rows()
-    monkeypatch.setattr(translate, "choose_device", lambda _: "cpu")
-    here, expected = rows()
-    assert there == here and len(there) == 4
-    assert scores == pytest.approx(expected, abs=2e-4)
-
-
 def test_a_file_is_scored_there(tmp_path, capsys):
     source, reference = tmp_path / "english", tmp_path / "german"
     source.write_text("seven\ntwelve\n", encoding="utf-8")

@@ -97,20 +97,10 @@ def test_what_cannot_be_translated_is_told_and_costs_only_its_line(reads, capsys
     assert "line 4: the text has 5000 characters, more than 4000" in sentences[2]
 
 
-def test_the_n_best_have_rank_and_score(reads, capsys):
-    reads(b"seven\n\ntwo hundred one\n")
-    assert main([SHIPPED, "--n-best", "2", "--beam", "3", *CPU]) == 0
-    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["3", "1"], ["3", "2"]]
-    assert [rows[0][3], rows[2][3]] == ["sieben", "zweihunderteins"]
-    assert all(float(a[2]) > float(b[2]) for a, b in (rows[:2], rows[2:]))
-
-
-@pytest.mark.parametrize(("wanted", "said"), [(None, "a b c d\n"), (1, "3\t1\t-1.5000\ta b c d\n")])
-def test_what_a_model_writes_ends_neither_a_line_nor_a_column(capsys, wanted, said):
-    read = SimpleNamespace(target=SimpleNamespace(decode=lambda ids: "a\nb\rc\td"))
-    translate.write([lines.Line(3, "a file, line 3", "x")], {3: [(-1.5, [4])]}, read, wanted)
-    assert capsys.readouterr().out == said
+def test_what_a_model_writes_ends_no_line(capsys):
+    read = SimpleNamespace(target=SimpleNamespace(decode=lambda ids: "a\nb\rc"))
+    translate.write([lines.Line(3, "a file, line 3", "x")], {3: [4]}, read)
+    assert capsys.readouterr().out == "a b c\n"
 
 
 def test_options_change_the_search(reads, capsys):
@@ -177,7 +167,6 @@ def test_a_score_that_cannot_be_is_one_sentence(tmp_path, refused):
         (["--beam", "0"], "--beam must be at least 1, not 0"),
         (["--alpha", "nan"], "--alpha must be at least 0, not nan"),
         (["--max-length", "-1"], "--max-length must be at least 1, not -1"),
-        (["--n-best", "6"], "--n-best 6 needs a --beam of at least as many, not 5"),
         (["nowhere"], "nowhere cannot be read: No such file"),
     ],
 )
@@ -299,23 +288,3 @@ def test_a_line_is_answered_before_the_next_and_ctrl_c_is_one_word():
         process.send_signal(signal.SIGINT)
         assert process.wait(LONG) == 130
         assert process.stderr.read() == b"stopped\n"
-
-
-@pytest.mark.long
-def test_a_reader_that_has_enough_ends_it_without_a_word():
-    with started() as process:
-        process.stdin.write(b"seven\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == b"sieben\n"
-        process.stdout.close()
-        process.stdin.write(b"eight\n" * 100)
-        process.stdin.close()
-        assert process.wait(LONG) == 141
-        assert process.stderr.read() == b""
-
-
-def test_only_a_run_is_required(capsys):
-    with pytest.raises(SystemExit):
-        translate.parser().parse_args([])
-    assert "the following arguments are required: RUN (" in capsys.readouterr().err
-    assert translate.parser().parse_args(["runs/numbers"]).files == []
