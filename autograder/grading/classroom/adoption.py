@@ -13,7 +13,6 @@ from nbgrader.api import (
     Grade,
     Gradebook,
     GradeCell,
-    MissingEntry,
     SolutionCell,
     SourceCell,
 )
@@ -25,28 +24,31 @@ KINDS = (GradeCell, SolutionCell, SourceCell)
 
 @dataclass(frozen=True)
 class Difference:
-    """Exercises that only the gradebook has, or only the notebook; others: any other cells."""
+    """Exercises that only the gradebook has, or only the notebook, and whether any cells differ."""
 
     gone: tuple[str, ...]
     new: tuple[str, ...]
-    others: bool
-
-    def __bool__(self) -> bool:
-        return bool(self.gone or self.new or self.others)
+    other_cells: bool
+    handed_in: bool  # whether something of the lesson was
 
 
-def difference(book: Gradebook, lesson: str, cells: list[dict[str, Any]]) -> Difference:
-    """What the solved notebook and the gradebook do not share, where something was handed in."""
-    try:
-        notebook = book.find_notebook(lesson, lesson)
-    except MissingEntry:
-        return Difference((), (), False)
+def difference(book: Gradebook, lesson: str, cells: list[dict[str, Any]]) -> Difference | None:
+    """What the solved notebook and the gradebook do not share; None where they share all.
+
+    That may be anything: nbgrader may be killed between two cells. Raises MissingEntry where the
+    gradebook does not know the lesson.
+    """
+    notebook = book.find_notebook(lesson, lesson)
     old = {(kind, one.name) for kind in KINDS for one in _of(notebook, kind)}
     now = {(kind, name) for kind, name, _ in _wanted(cells)}
-    if old == now or not notebook.submissions:
-        return Difference((), (), False)
+    points = {
+        name: cell_metadata.points(one) for kind, name, one in _wanted(cells) if kind is GradeCell
+    }
+    other_points = points != {one.name: one.max_score for one in notebook.grade_cells}
+    if old == now and not other_points:
+        return None
     gone, new = (_exercises(some) for some in (old - now, now - old))
-    return Difference(gone, new, not gone and not new)
+    return Difference(gone, new, old != now, bool(notebook.submissions))
 
 
 def adopt(book: Gradebook, lesson: str, cells: list[dict[str, Any]]) -> None:

@@ -95,13 +95,15 @@ class Book:
             return
         master = records.read_notebook(self._course.master(lesson))
         with usable(self._course):
-            known = self._knows(lesson, master["cells"])
-            found = adoption.difference(self._book, lesson, master["cells"])
-            if (found.gone or found.new) and not adopt:
-                raise ChangedExercises(lesson, found)
-            if found:
+            try:
+                found = adoption.difference(self._book, lesson, master["cells"])
+                known = found is None
+            except MissingEntry:
+                found, known = None, False
+            if found and found.handed_in and found.other_cells:
+                if (found.gone or found.new) and not adopt:
+                    raise ChangedExercises(lesson, found)
                 adoption.adopt(self._book, lesson, master["cells"])
-                known = False
         if not known:
             try:
                 _register(self._course, lesson)
@@ -118,22 +120,6 @@ class Book:
             graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
             self._names |= {cell.id: cell.name for cell in graded}
             self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
-
-    def _knows(self, lesson: str, cells: list[dict[str, Any]]) -> bool:
-        """Whether all these cells are on record: nbgrader may be killed between two of them."""
-        try:
-            notebook = self._book.find_notebook(lesson, lesson)
-        except MissingEntry:
-            return False
-        known = {cell_metadata.grade_id(one): one for one in cells if cell_metadata.is_known(one)}
-        checks = {name for name, cell in known.items() if cell_metadata.is_check(cell)}
-        solutions = {name for name, cell in known.items() if cell_metadata.is_solution(cell)}
-        points = {name: cell_metadata.points(known[name]) for name in checks}
-        return (
-            points == {one.name: one.max_score for one in notebook.grade_cells}
-            and solutions <= {one.name for one in notebook.solution_cells}
-            and known.keys() <= {one.name for one in notebook.source_cells}
-        )
 
     def roster(self) -> dict[str, bool]:
         """Ids of all students, and whether more is known of them than the id: a name, an address.
