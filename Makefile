@@ -113,12 +113,7 @@ bench-evidence: install ## train again what is not recorded of the lessons' clai
 	$(BIN)/python -m attention.experiments
 
 bench-gpu: install      ## on a machine with CUDA, train, judge and time all in ten minutes: docs/training.md
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,peers]'
-	$(BIN)/autograder data fetch multi30k
-	$(BIN)/python -m attention.train multi30k --steps 4000 --max-tokens 8192 --warmup 500 --average 5 --every 500
-	$(BIN)/python -m benchmarks.training --device cuda --quick --compile
-	$(BIN)/python -m benchmarks.peers --sizes tiny small base --rounds 3 --device cuda
-	$(BIN)/python -m benchmarks.decoding --device cuda
+	benchmarks/on_a_gpu.sh $(BIN)/python
 
 bench-install: install  ## what a student's first installation costs, in time and disk
 	$(BIN)/python -m benchmarks.install
