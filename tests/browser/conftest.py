@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from attention.pages import glass_translator
 from attention.provided.training_steps import one_thread
 from attention.train import shipped
-from autograder.building import glass_translator
 from tests import needs
 from tests.browser import lab
 
@@ -41,13 +41,9 @@ def glass_page(browser, tmp_path_factory):
     path = tmp_path_factory.mktemp("glass") / "glass.html"
     glass_translator.write(path)
     with browser() as opened:
-        opened.asked, opened.said = [], []
-        opened.on("requestfinished", lambda request: opened.asked.append(request.url))
-        opened.on("requestfailed", lambda one: opened.said.append(f"{one.failure}: {one.url}"))
-        opened.on("console", lambda message: opened.said.append(message.text))
-        opened.on("pageerror", lambda error: opened.said.append(str(error)))
-        opened.goto(path.as_uri())
+        lab.listen(opened)
         opened.address = path.as_uri()
+        opened.goto(opened.address)
         yield opened
 
 

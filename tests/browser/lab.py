@@ -65,6 +65,31 @@ def browser_page(**size):
         yield page
 
 
+def listen(page):
+    """Note in page.asked what the page asks for, and in page.said what it complains of."""
+    page.asked, page.said = [], []
+    page.on("requestfinished", lambda request: page.asked.append(request.url.partition("?")[0]))
+    page.on("requestfailed", lambda one: page.said.append(f"{one.failure}: {one.url}"))
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+
+
+def axe(page, context=None, rules=None, minor=True):
+    """What axe finds in the page or in a part of it, rule and place; ``minor`` faults as well."""
+    needs.skip_without("axe_playwright_python")
+    from axe_playwright_python.sync_playwright import Axe
+
+    only = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
+    options = {**only, "resultTypes": ["violations"]}
+    found = Axe().run(page, context=context, options=options).response["violations"]
+    return [
+        (one["id"], node["html"], node["failureSummary"])
+        for one in found
+        if minor or one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
 def copy_course(folder):
     """Copy the course into ``folder``, without the data of a class."""
     ignore = shutil.ignore_patterns("__pycache__")

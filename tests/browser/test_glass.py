@@ -1,18 +1,16 @@
 """The page in which the shipped translator runs: all its numbers are PyTorch's."""
 
-import base64
 import math
 
 import pytest
 import torch
 
 from attention import decoding
-from attention.multi_head_attention import split_heads
 from attention.provided.data.numbers import in_words
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.transformer import masks_from_tokens
-from tests.browser.glass import ODD, run_watched, source_of
+from tests.browser.glass import FOUND, ODD, assert_same, attention_of, run_watched, source_of
 
 pytestmark = pytest.mark.browser
 
@@ -22,44 +20,18 @@ def page(glass_page):
     return glass_page
 
 
-CLOSE = {"rtol": 0, "atol": 1e-4}
 TEXTS = [in_words(number, "en") for number in (7, 231, 777777)] + [ODD, "zero " * 12]
-# Every matrix of a result, by its path in it: rows, columns, and float64 numbers in base64.
-MATRICES = """words => {
-    const text = numbers => btoa(Array.from(new Uint8Array(numbers.buffer),
-        byte => String.fromCharCode(byte)).join(""));
-    const found = {}, walk = (one, path) => {
-        if (one === null || typeof one !== "object") return;
-        if (one.data instanceof Float64Array) {
-            found[path] = [one.rows, one.cols, text(one.data)];
-        } else for (const key of Object.keys(one)) walk(one[key], path ? path + "." + key : key);
-    };
-    const { encoded, decoded } = translate(words, 1, 0);
-    walk({ encoded, decoded }, "");
+MATRICES = f"""words => {{ {FOUND}
+    const {{ encoded, decoded }} = translate(words, 1, 0);
+    walk({{ encoded, decoded }}, "");
     return found;
-}"""
+}}"""
 SEARCHED = """([words, K, alpha]) => {
     const { greedy, beams } = translate(words, K, alpha);
     const steps = beams.steps.map(({ beams }) => beams.map(({ total, ids }) => [total, ids]));
     return { greedy: [greedy.total, greedy.ids], beams: [beams.total, beams.ids], steps,
         value: beams.value };
 }"""
-
-
-def attention_of(name, seen, n_heads, path):
-    """The matrices of one attention, as the page names them."""
-    into, out, all_weights, _ = seen
-    weights, causal = all_weights[name], name.startswith("decoder") and "cross" not in name
-    heads = {part: split_heads(out[f"{name}.W_{part}"][None], n_heads)[0] for part in "qkv"}
-    context = split_heads(into[f"{name}.W_o"][None], n_heads)[0]
-    scores = heads["q"] @ heads["k"].transpose(1, 2)
-    scaled = scores / math.sqrt(context.shape[2])
-    hidden = torch.ones_like(scores, dtype=torch.bool).triu(1) & causal
-    masked = scaled.masked_fill(hidden, -math.inf)
-    heads |= {"scores": scores, "scaled": scaled, "masked": masked}
-    heads |= {"weights": weights, "context": context}
-    found = {f"{path}.heads.{h}.{part}": x[h] for part, x in heads.items() for h in range(n_heads)}
-    return found | {f"{path}.merged": into[f"{name}.W_o"], f"{path}.output": out[f"{name}.W_o"]}
 
 
 def layer_of(name, seen, n_heads, path):
@@ -110,13 +82,8 @@ def expected(model, source):
 @pytest.mark.parametrize("text", TEXTS)
 def test_every_number_is_pytorchs(page, glass_model, text):
     model, corpus = glass_model
-    wanted = expected(model, source_of(text, corpus))
-    got = page.evaluate(MATRICES, text.split())
-    assert set(got) == set(wanted)
-    for path, (rows, cols, numbers) in got.items():
-        shown = torch.frombuffer(bytearray(base64.b64decode(numbers)), dtype=torch.float64)
-        shown = shown.view(rows, cols).float()
-        torch.testing.assert_close(shown, wanted[path], **CLOSE, msg=lambda m, p=path: f"{p}: {m}")
+    found = page.evaluate(MATRICES, text.split())
+    assert_same(found, expected(model, source_of(text, corpus)))
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -5,8 +5,8 @@ import pytest
 from attention import decoding
 from attention.multi_head_attention import split_heads
 from attention.provided.data.tokens import EOS
-from tests import needs
-from tests.browser.glass import ODD, run_watched, source_of, type_in
+from tests.browser import lab
+from tests.browser.glass import ODD, explain_every_piece, run_watched, source_of, type_in
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -17,7 +17,6 @@ def page(glass_page):
     return glass_page
 
 
-SERIOUS = ("serious", "critical")
 NOBODY = "http://127.0.0.1:9/"
 
 
@@ -33,10 +32,14 @@ def test_a_typed_number_is_translated_and_judged(page):
     assert page.locator("#machine").is_visible()
 
 
-def test_a_link_chooses_the_number(page):
+def test_a_link_chooses_the_number_or_says_why_it_cannot(page):
     page.goto(f"{page.address}?number=42")
     assert "zweiundvierzig" in page.locator("#said").inner_text()
+    page.goto(f"{page.address}?number=hundert")
+    assert "“hundert” is not in" in page.locator("#problem").inner_text()
+    assert not page.locator("#machine").is_visible()
     page.goto(page.address)
+    assert page.locator("#machine").is_visible()
 
 
 @pytest.mark.parametrize("typed", ["20 000", "20,000", "20.000", "20’000", " 20000 "])
@@ -74,14 +77,6 @@ def test_what_the_model_cannot_read_gets_a_sentence(page, typed, sentence):
     assert page.locator("#said").inner_text().startswith("seven →")
 
 
-def test_a_link_to_what_cannot_be_read_shows_the_sentence_alone(page):
-    page.goto(f"{page.address}?number=hundert")
-    assert "“hundert” is not in" in page.locator("#problem").inner_text()
-    assert not page.locator("#machine").is_visible()
-    page.goto(page.address)
-    assert page.locator("#machine").is_visible()
-
-
 def test_a_cell_shows_its_arithmetic_by_mouse_and_by_keyboard(page, glass_model):
     model, corpus = glass_model
     type_in(page, "231")
@@ -117,20 +112,9 @@ def test_the_future_is_shown_as_masked(page):
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
-def test_every_piece_of_a_layer_says_where_its_numbers_come_from(page, glass_model, side):
+def test_every_piece_of_a_layer_says_where_its_numbers_come_from(page, side):
     type_in(page, "42")
-    panel = page.locator(f"#{side}-body")
-    for number, piece in enumerate(panel.locator(".pieces button").all_inner_texts()):
-        panel.locator(".pieces button").nth(number).click()
-        if panel.locator(".heads").count():
-            panel.get_by_role("button", name="context").click()
-        drawn = panel.locator(".panel canvas[tabindex]")
-        for key in ("Home", "PageUp", "ArrowRight"):
-            drawn.press(key)
-        lines = panel.locator(".arithmetic").inner_text().splitlines()
-        assert panel.locator(".panel h3").first.inner_text().endswith(piece.splitlines()[0])
-        number = lines[0].partition("[0, 1] = ")[2].partition(" ·")[0]
-        assert number and any(line.endswith(f"= {number}") for line in lines[1:]), piece
+    explain_every_piece(page.locator(f"#{side}-body"))
 
 
 def test_a_beam_search_is_followed_step_by_step(page, glass_model):
@@ -171,14 +155,10 @@ def test_what_the_page_tells_to_try_is_there_to_be_seen(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(page, scheme):
-    needs.skip_without("axe_playwright_python")
-    from axe_playwright_python.sync_playwright import Axe
-
     page.emulate_media(color_scheme=scheme)
     type_in(page, "7")
     type_in(page, "hundert")
-    found = Axe().run(page).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in SERIOUS] == []
+    assert lab.axe(page, minor=False) == []
 
 
 def test_nothing_is_wider_than_a_telephone(page):
@@ -195,7 +175,7 @@ def test_nothing_is_wider_than_a_telephone(page):
 
 
 def test_the_page_asks_for_nothing_and_may_not(page):
-    assert {url.partition("?")[0] for url in page.asked} == {page.address}
+    assert set(page.asked) == {page.address}
     assert page.said == []
     refused = page.evaluate("url => fetch(url).then(() => 'asked', error => error.message)", NOBODY)
     assert "fetch" in refused

@@ -1,12 +1,11 @@
 """The small BERT in the glass page: its pieces and numbers are the library's; who can use it."""
 
-import base64
 import math
 
 import pytest
 import torch
 
-from attention.multi_head_attention import split_heads
+from attention.pages.glass_translator import EXAMPLES, OTHERS
 from attention.provided.data.sentences import QUESTIONS, SENTENCES, TEXTS
 from attention.provided.data.tokens import PAD
 from attention.provided.models.bert import files
@@ -17,13 +16,19 @@ from attention.published_model import (
     sentence_vectors,
     wordpiece,
 )
-from autograder.building.glass_translator import EXAMPLES, OTHERS
-from tests import needs
-from tests.browser.glass import run_bert
+from tests.browser import lab
+from tests.browser.glass import (
+    CLOSE,
+    FOUND,
+    assert_same,
+    attention_of,
+    explain_every_piece,
+    run_bert,
+)
+from tests.browser.glass import type_in as type_into
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
-CLOSE = {"rtol": 0, "atol": 1e-4}
 MOST = " ".join(["a"] * 24)
 ODD = (
     "",
@@ -36,18 +41,11 @@ ODD = (
     "constructor toString __proto__ [CLS] [UNK] ##ing",
     "a" * 100 + " " + "a" * 101 + " " + "é" * 101,
 )
-SHOWN = """text => {
-    const packed = x => [x.rows, x.cols, btoa(Array.from(new Uint8Array(x.data.buffer),
-        byte => String.fromCharCode(byte)).join(""))];
-    const { pieces, encoded, vector } = readText(text), found = {};
-    const walk = (one, path) => {
-        if (one === null || typeof one !== "object") return;
-        if (one.data instanceof Float64Array) found[path] = packed(one);
-        else for (const key of Object.keys(one)) walk(one[key], path ? path + "." + key : key);
-    };
+SHOWN = f"""text => {{ {FOUND}
+    const {{ pieces, encoded, vector }} = readText(text);
     walk(encoded, "");
-    return { pieces, found, vector, ids: encoded.ids, near: neighbours(vector) };
-}"""
+    return {{ pieces, found, vector, ids: encoded.ids, near: neighbours(vector) }};
+}}"""
 
 
 @pytest.fixture
@@ -60,40 +58,19 @@ def bert():
     return files.build(files.SMALL, 0, PublishedEncoder, rename_weights, wordpiece)
 
 
-def type_in(page, text):
-    page.fill("#sentence", text)
-    page.press("#sentence", "Enter")
-
-
 def said(page, part="#nearest-said"):
     return page.locator(part).inner_text()
 
 
 def expected(model, ids):
     """Every matrix that the page shows for a text, from PyTorch: by its path in the page."""
-    into, out, weights = run_bert(model, ids)
+    seen = into, out, *_ = run_bert(model, ids)
     found = {"start": into["embeddings.norm"], "embedded": out["embeddings.norm"]}
     for number, layer in enumerate(model.encoder.layers):
         name, path = f"encoder.layers.{number}", f"layers.{number}"
-        attention = f"{name}.attention"
-        heads = {
-            part: split_heads(out[f"{attention}.W_{part}"][None], layer.attention.n_heads)[0]
-            for part in "qkv"
-        }
-        scores = heads["q"] @ heads["k"].transpose(1, 2)
-        scaled = scores / math.sqrt(layer.attention.d_head)
-        heads |= {"scores": scores, "scaled": scaled, "masked": scaled}
-        heads["weights"] = weights[attention]
-        heads["context"] = weights[attention] @ heads["v"]
-        found |= {
-            f"{path}.self.heads.{h}.{part}": x[h]
-            for part, x in heads.items()
-            for h in range(len(x))
-        }
+        found |= attention_of(f"{name}.attention", seen, layer.attention.n_heads, f"{path}.self")
         parts = {
             "x": into[name],
-            "self.merged": into[f"{attention}.W_o"],
-            "self.output": out[f"{attention}.W_o"],
             "sum": into[f"{name}.norm_1"],
             "normed": out[f"{name}.norm_1"],
             "hidden": into[f"{name}.feed_forward.linear_2"],
@@ -113,12 +90,7 @@ def test_every_number_is_pytorchs(page, bert, text):
     ids = bert.tokenizer.batch([text])
     got = page.evaluate(SHOWN, text)
     assert got["ids"] == ids[0].tolist()
-    wanted = expected(bert.model, ids)
-    assert set(got["found"]) == set(wanted)
-    for path, (rows, cols, numbers) in got["found"].items():
-        shown = torch.frombuffer(bytearray(base64.b64decode(numbers)), dtype=torch.float64)
-        shown = shown.view(rows, cols).float()
-        torch.testing.assert_close(shown, wanted[path], **CLOSE, msg=lambda m, p=path: f"{p}: {m}")
+    assert_same(got["found"], expected(bert.model, ids))
 
 
 @pytest.mark.parametrize("text", [*EXAMPLES, *QUESTIONS, "東"])
@@ -178,12 +150,12 @@ def test_a_typed_sentence_is_cut_and_the_nearest_is_named(page):
     ],
 )
 def test_what_is_not_shown_gets_a_sentence(page, typed, sentence):
-    type_in(page, MOST)
-    type_in(page, typed)
+    type_into(page, MOST, "#sentence")
+    type_into(page, typed, "#sentence")
     assert said(page, "#sentence-problem") == sentence
     assert page.locator("#sentence").get_attribute("aria-invalid") == "true"
     assert "has 24 word pieces" in said(page)  # what was shown last stands
-    type_in(page, "<b>Compress</b>")
+    type_into(page, "<b>Compress</b>", "#sentence")
     assert said(page, "#sentence-problem") == ""
     assert said(page).startswith("“<b>Compress</b>” has ")
 
@@ -201,7 +173,7 @@ def test_a_link_chooses_the_sentence_and_the_number_does_not_hide_it(page):
 
 
 def test_layer_head_and_weight_are_chosen_by_keyboard_alone(page, bert):
-    type_in(page, "turn a string into a date")
+    type_into(page, "turn a string into a date", "#sentence")
     page.focus("#reader-layer-1")
     page.keyboard.press("Enter")
     page.focus("#reader-head-3")
@@ -210,7 +182,7 @@ def test_layer_head_and_weight_are_chosen_by_keyboard_alone(page, bert):
     panel.locator("td[tabindex='0']").focus()
     for key in ("Home", "PageUp", "ArrowDown", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
-    _, _, weights = run_bert(bert.model, bert.tokenizer.batch(["turn a string into a date"]))
+    _, _, weights, _ = run_bert(bert.model, bert.tokenizer.batch(["turn a string into a date"]))
     weight = weights["encoder.layers.1.attention"][3, 1, 2]
     line = panel.locator(".arithmetic p").first
     assert line.inner_text() == f"query 1, “t”; key 2, “##urn”: weight {weight:.4f}"
@@ -220,19 +192,10 @@ def test_layer_head_and_weight_are_chosen_by_keyboard_alone(page, bert):
 
 
 def test_every_piece_of_a_layer_says_where_its_numbers_come_from(page):
-    type_in(page, "Compress the data.")
+    type_into(page, "Compress the data.", "#sentence")
     panel = page.locator("#reader-body")
     panel.get_by_role("button", name="layer 0").click()
-    for number, piece in enumerate(panel.locator(".pieces button").all_inner_texts()):
-        panel.locator(".pieces button").nth(number).click()
-        if panel.locator(".heads").count():
-            panel.get_by_role("button", name="context").click()
-        drawn = panel.locator(".panel canvas[tabindex]")
-        for key in ("Home", "PageUp", "ArrowRight"):
-            drawn.press(key)
-        lines = panel.locator(".arithmetic").inner_text().splitlines()
-        number = lines[0].partition("[0, 1] = ")[2].partition(" ·")[0]
-        assert number and any(line.endswith(f"= {number}") for line in lines[1:]), piece
+    explain_every_piece(panel)
     panel.locator(".pieces button").first.click()
     text = panel.locator(".arithmetic").inner_text()
     assert "√(variance + 0.000000000001)" in text
@@ -262,26 +225,22 @@ def test_what_the_page_tells_to_try_is_there_to_be_seen(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(page, scheme):
-    needs.skip_without("axe_playwright_python")
-    from axe_playwright_python.sync_playwright import Axe
-
     page.emulate_media(color_scheme=scheme)
     for text in (EXAMPLES[1], ""):
-        type_in(page, text)
-        found = Axe().run(page, context="#bert").response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        type_into(page, text, "#sentence")
+        assert lab.axe(page, context="#bert") == []
 
 
 def test_nothing_is_wider_than_a_telephone(page):
     size = page.viewport_size
     page.set_viewport_size({"width": 375, "height": 800})
     for text in (MOST, "subclasses environment processes " * 8, "é" * 101):
-        type_in(page, text)
+        type_into(page, text, "#sentence")
         assert said(page, "#sentence-problem") == ""
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
     page.set_viewport_size(size)
 
 
 def test_the_page_has_asked_for_nothing_and_complained_of_nothing(page):
-    assert {url.partition("?")[0].partition("#")[0] for url in page.asked} == {page.address}
+    assert {url.partition("#")[0] for url in page.asked} == {page.address}
     assert page.said == []

@@ -17,6 +17,7 @@ from attention import (
     translation,
 )
 from attention.provided.figures import moving
+from tests.browser import lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -61,10 +62,7 @@ class Shown:
 def show(browser, tmp_path):
     """Opens a figure by its name. By the end the page has loaded nothing and reported no error."""
     with browser() as page:
-        asked, said = [], []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        lab.listen(page)
 
         def opened(name):
             path = tmp_path / f"{name}.html"
@@ -73,8 +71,8 @@ def show(browser, tmp_path):
             return Shown(page)
 
         yield opened
-        assert [url for url in asked if not url.startswith("file://")] == []
-        assert len(asked) <= 1 and said == []
+        assert all(url.startswith("file://") for url in page.asked) and len(page.asked) <= 1
+        assert page.said == []
 
 
 def equal(ours, wanted):
@@ -286,16 +284,13 @@ def test_a_key_moves_the_first_slider(show, name):
 
 @pytest.mark.parametrize("name", TEN)
 def test_a_narrow_page_is_not_widened_and_everything_has_a_name(show, name):
-    from axe_playwright_python.sync_playwright import Axe
-
     one = show(name)
     one.page.set_viewport_size({"width": 375, "height": 700})
     one.page.wait_for_function("document.querySelector('.moving svg').clientWidth < 375")
     assert one.page.evaluate("document.documentElement.scrollWidth") <= 375
     for theme in ("light", "dark"):
         one.page.emulate_media(color_scheme=theme)
-        found = Axe().run(one.page, context=".moving").response["violations"]
-        assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found] == []
+        assert lab.axe(one.page, context=".moving") == []
 
 
 def test_it_is_as_dark_as_the_page_around_it(show):

@@ -9,12 +9,12 @@ import torch
 from attention import modern_decoder
 from attention.decoding import sample_tokens, top_p_filter
 from attention.modern_decoder import ModernDecoder, cache_bytes, generate_with_cache
+from attention.pages import writer_page
 from attention.provided.data import novels
 from attention.provided.models.decoders import small_writer
 from attention.provided.training_steps import one_thread
 from attention.tokens_and_positions import bpe_decode, bpe_encode, split_words
-from autograder.building import writer_page
-from tests import needs
+from tests.browser import lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -39,10 +39,7 @@ def page(browser, tmp_path_factory):
     path = tmp_path_factory.mktemp("writer") / "writer.html"
     writer_page.write(path)
     with browser() as opened:
-        opened.asked, opened.said = [], []
-        opened.on("requestfinished", lambda request: opened.asked.append(request.url))
-        opened.on("console", lambda message: opened.said.append(message.text))
-        opened.on("pageerror", lambda error: opened.said.append(str(error)))
+        lab.listen(opened)
         opened.address = path.as_uri()
         opened.goto(f"{opened.address}?pace=0&count=20")
         yield opened
@@ -262,14 +259,10 @@ def test_what_cannot_be_read_gets_a_sentence(page, typed, seed, sentence):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(page, scheme):
-    needs.skip_without("axe_playwright_python")
-    from axe_playwright_python.sync_playwright import Axe
-
     page.emulate_media(color_scheme=scheme)
     write(page, count=20)
     page.locator("#text [role=option]").nth(12).click()
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert lab.axe(page) == []
 
 
 @pytest.mark.parametrize("width", [375, 1280])
@@ -289,5 +282,5 @@ def test_nothing_is_wider_than_the_window_and_nothing_jumps(page, width):
 
 
 def test_the_page_has_asked_for_nothing_and_complained_of_nothing(page):
-    assert {url.partition("?")[0] for url in page.asked} == {page.address}
+    assert set(page.asked) == {page.address}
     assert page.said == []
