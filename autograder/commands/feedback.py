@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 from autograder.commands import add_shared
-from autograder.commands.grade import cores
 from autograder.grading.classroom import database
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback import return_format
@@ -15,7 +14,7 @@ from autograder.grading.notebook.result import listed
 
 DESCRIPTION = (
     "Make class/feedback/<student>/<lesson>/<lesson>.html for what is graded, as nbgrader "
-    "generate_feedback does, on all cores. With --to, write the pages into a folder, or a zip if "
+    "generate_feedback does. With --to, write the pages into a folder, or a zip if "
     "the name ends in .zip: as <student>/<lesson>.html (pages), under the names of an LMS, by "
     "which it takes feedback back (canvas, moodle), or as one file a student (mail). Exit status 0 "
     "if everyone graded has a page."
@@ -28,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--to", type=Path, metavar="FOLDER|ZIP", help="where to write the pages for students")
     forms = ("pages", "canvas", "moodle", "mail")
     add("--form", choices=forms, default="pages", help="how they go back (default: pages)")
-    add("--workers", type=int, metavar="N", help="processes that make pages (default: all cores)")
     add_shared(parser, "--db-url", "--course")
 
 
@@ -48,15 +46,15 @@ def run(options: argparse.Namespace) -> int:
         return 1
     return_format.refuse(options.form, options.to, {one.lesson for one in graded})
     pages = Pages(course, handed)
-    _make(pages, options.workers)
+    _make(pages)
     if options.to:
         _give_back(course, pages, options, handed)
     return _sum_up(pages)
 
 
-def _make(pages: Pages, workers: int | None) -> None:
+def _make(pages: Pages) -> None:
     total, start = len(pages.waiting), time.monotonic()
-    for done in pages.make(max(1, workers or cores())):
+    for done in pages.make():
         if sys.stdout.isatty():
             print(f"\r{done} of {total} pages\r", end="", flush=True)
     print(f"{len(pages.made)} pages made in {time.monotonic() - start:.1f} s.")

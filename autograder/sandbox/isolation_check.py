@@ -1,8 +1,6 @@
 """Before anything of a student's runs: is what must be hidden really out of sight?"""
 
-import contextlib
 import functools
-import importlib.util
 import json
 import os
 import re
@@ -18,10 +16,7 @@ from autograder.settings import COURSE
 
 SECONDS = 600  # also on a machine that has no time: bubblewrap itself ends at once
 OURS = ("solutions", "source", COURSE.library, "autograder/checks", "autograder/mistakes")
-MODULE, PROGRAM = (
-    re.compile(r"No module named '([\w.]+)'"),
-    re.compile(r"execvp (.*): No such file"),
-)
+MISSING = re.compile(r"No module named|execvp .*: No such file")
 # Run inside, with pairs (path, [device, number]) of files: prints the paths at which they are seen.
 LOOK = """
 import json, os, sys
@@ -67,28 +62,13 @@ def does_not_start(said: str) -> str:
     """The sentence on a sandbox that does not start; ``said`` is what was written there."""
     if not said.strip():
         return "the sandbox does not start, and says nothing: is the machine too busy? Try again"
-    if (lacking := MODULE.search(said)) and (place := _place_of(lacking[1])):
-        return (
-            f"the sandbox does not start: it does not see {place}, where {lacking[1]} lies. "
-            f"Install {lacking[1]} into {sys.prefix} itself, or make an environment with it by "
-            "python -m venv"
-        )
-    if lacking := PROGRAM.search(said):
-        return (
-            f"the sandbox does not start: it does not see {lacking[1]}, or what that needs to run. "
-            "Make an environment by python -m venv, with a Python whose files lie in one folder"
-        )
-    return f"the sandbox does not start: {said.strip().splitlines()[-1]}"
-
-
-def _place_of(module: str) -> str | None:
-    """The folder in which this process finds a module that the sandbox did not."""
-    with contextlib.suppress(ImportError, ValueError):
-        spec = importlib.util.find_spec(module.partition(".")[0])
-        if spec and spec.origin:
-            path = Path(spec.origin)
-            return str(path.parents[1] if path.name == "__init__.py" else path.parent)
-    return None
+    told = f"the sandbox does not start: {said.strip().splitlines()[-1]}"
+    if not MISSING.search(said):
+        return told
+    return (
+        f"{told}. It sees the system and the folders of this Python alone: install all of it into "
+        f"{sys.prefix} itself, or make an environment by python -m venv"
+    )
 
 
 def _wanted(secrets: Iterable[str]) -> Iterator[tuple[str, list[int]]]:

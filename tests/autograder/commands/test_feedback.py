@@ -16,7 +16,6 @@ from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.execution.assemble import assemble
-from autograder.grading.feedback import refresh
 from autograder.grading.feedback.return_format import hand_back
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Result
@@ -138,16 +137,6 @@ def test_a_broken_notebook_costs_no_one_else_a_page_and_leaves_no_stale_one(
     assert not page(course, "ada").exists()
     assert sorted(os.listdir(tmp_path / "out")) == [f"{name}_{SLUG}.html" for name in CLASS[1:]]
     assert "1.5 / 2" in (tmp_path / "out" / f"ben_{SLUG}.html").read_text()
-
-
-@pytest.mark.long
-def test_processes_make_the_same_pages(course, feedback, monkeypatch):
-    monkeypatch.setattr(refresh, "FEW", 0)
-    before = {student: page(course, student).read_text() for student in CLASS}
-    shutil.rmtree(course / "class" / "feedback")
-    status, out, _ = feedback("--workers", "2")
-    assert status == 0 and "3 pages made" in out
-    assert {student: page(course, student).read_text() for student in CLASS} == before
 
 
 def test_names_are_no_patterns_and_students_files_are_left_alone(course, feedback):

@@ -141,12 +141,14 @@ def test_the_sandbox_starts_with_its_packages_in(make):
         assert said(make(Path(folder))) == "I am here"
 
 
-def test_a_folder_of_another_name_is_named_and_stays_out_of_sight(tmp_path):
+def test_a_folder_of_another_name_stays_out_of_sight(tmp_path):
     made, other = venv(tmp_path / "env", REAL.parent), packages(tmp_path / "projects")
     (made / SITE / "other.pth").write_text(f"{other}\n")
     told = said(made)
-    assert told.startswith(f"the sandbox does not start: it does not see {other}, where wanted")
-    assert f"Install wanted into {made} itself" in told and "\n" not in told
+    assert told.startswith(
+        "the sandbox does not start: ModuleNotFoundError: No module named 'wanted'"
+    )
+    assert f"install all of it into {made} itself" in told and "\n" not in told
 
 
 def test_a_program_that_is_not_seen_is_named(monkeypatch, tmp_path):
@@ -156,4 +158,4 @@ def test_a_program_that_is_not_seen_is_named(monkeypatch, tmp_path):
         bubblewrap.command("/usr", [str(program)]), capture_output=True, text=True, check=False
     )
     told = isolation_check.does_not_start(done.stderr)
-    assert f"it does not see {program}, or what that needs" in told and "venv" in told
+    assert f"execvp {program}: No such file" in told and "venv" in told

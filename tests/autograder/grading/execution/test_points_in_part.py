@@ -73,7 +73,7 @@ def test_the_report_says_what_became_of_each_exercise(graded, tmp_path):
 
 def test_the_feedback_says_why_and_what_it_costs(graded):
     root, _ = graded
-    assert cli.main(["feedback", "--course", str(root), "--workers", "1"]) == 0
+    assert cli.main(["feedback", "--course", str(root)]) == 0
     for student, cost in (("ben", "¼ of 4 points"), ("cleo", f"1 of 4 points: {STAGE} (1)")):
         page = root / "class" / "feedback" / student / SLUG / f"{SLUG}.html"
         assert f"<b>Costs:</b> {cost}" in page.read_text(encoding="utf-8")
