@@ -3,8 +3,6 @@
 import contextlib
 import json
 import os
-import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -229,18 +227,12 @@ def _filled(lesson: str) -> Temporary:
             made.close()
             raise
     except OSError as error:
-        raise _no_place(error) from None
+        why = os.strerror(error.errno) if error.errno else "not all files can be copied there"
+        raise SandboxRefused(
+            f"no sandbox can be made in {tempfile.gettempdir()}: {why}. Make room there, or let "
+            "TMPDIR name another folder, and run the same command again"
+        ) from None
     return made
-
-
-def _no_place(error: OSError) -> SandboxRefused:
-    """What is said of a temporary folder that is full, or that nobody may write."""
-    said = error.args[0][0][2] if isinstance(error, shutil.Error) else str(error)
-    why = re.sub(r"^\[Errno \d+\] ([^:]*).*", r"\1", said)
-    return SandboxRefused(
-        f"no sandbox can be made in {tempfile.gettempdir()}: {why}. Make room there, or let TMPDIR "
-        "name another folder, and run the same command again"
-    )
 
 
 def _describe(status: int | None) -> str:

@@ -61,7 +61,7 @@ def load(folder: Path) -> Result | None:
     """The Result kept in ``folder``, or None."""
     try:
         return Result.from_dict(json.loads((folder / REASONS).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

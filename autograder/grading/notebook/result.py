@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self, get_origin
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from autograder.settings import CARE_SHARE
 
@@ -11,6 +13,7 @@ from autograder.settings import CARE_SHARE
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
+LABEL = re.compile(r"^  (got|expected|also|likely|seed|costs) {2,}")  # in a reason
 UNGRADED = "this could not be graded"
 SHOWN = 20  # names in a message
 
@@ -73,20 +76,12 @@ class Result:
         return {**asdict(self), "score": self.score, "max": self.max}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The Result that ``as_dict`` gave. Raises KeyError or TypeError of anything else."""
-        exercises = [_made(Exercise, one) for one in values["exercises"]]
-        return _made(cls, {**values, "exercises": exercises})
+    def from_dict(cls, values: Any) -> "Result":
+        """The Result that ``as_dict`` gave. Raises ValueError of anything else."""
+        return _READER.validate_python(values)
 
 
-def _made(kind: type[Any], values: dict[str, Any]) -> Any:
-    """An object of a dataclass; raises TypeError where a value is not of its field's type."""
-    known = [one for one in fields(kind) if one.name in values]
-    for one in known:
-        wanted: Any = get_origin(one.type) or one.type
-        if not isinstance(values[one.name], int | float if wanted is float else wanted):
-            raise TypeError(f"{one.name} is no {wanted}")
-    return kind(**{one.name: values[one.name] for one in known})
+_READER = TypeAdapter(Result)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -98,3 +93,24 @@ def listed(names: Sequence[str]) -> str:
 def clean(text: str) -> str:
     """``text`` without control characters: of a terminal's, and of the direction of writing."""
     return CONTROL.sub("", text.encode("utf-8", "replace").decode())
+
+
+class Said(NamedTuple):
+    """The parts of a reason: what is wrong, got, the hint of a known mistake or '', the cost."""
+
+    what: str
+    got: str
+    likely: str
+    costs: str
+
+
+def said(reason: str) -> Said:
+    """Take a reason apart; its lines may be wrapped."""
+    parts, label = {"what": [reason.partition("\n")[0]]}, "what"
+    for line in reason.split("\n")[1:]:
+        found = LABEL.match(line)
+        label = found[1] if found else label
+        parts.setdefault(label, []).append(line[found.end() :] if found else line.strip())
+    joined = {name: " ".join(lines) for name, lines in parts.items()}
+    costs = "; ".join(parts.get("costs", ()))  # each of its lines is a cost of its own
+    return Said(joined["what"], joined.get("got", ""), joined.get("likely", ""), costs)
