@@ -1,4 +1,4 @@
-"""Grading of the attention course: build, check, verify, release and grade its notebooks.
+"""The grader of a course: build, check, verify, release and grade its notebooks.
 
 Read check.py first, what notebooks call, then course.py, what nbgrader calls.
 """

@@ -16,6 +16,7 @@ from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
 
 from autograder import CourseError, cell_metadata, validation
+from autograder.settings import COURSE
 from autograder.term import class_notebooks, course_file
 
 # The grading reads this configuration, so what nbgrader is to call of it is named, not imported.
@@ -85,7 +86,7 @@ def configure(c: Config, root: Path | str) -> Config:
     # The answers to open questions stand in solutions/ only.
     c.TagRemovePreprocessor.enabled = True
     c.TagRemovePreprocessor.remove_cell_tags = {cell_metadata.ANSWER}
-    c.CourseDirectory.course_id = "attention"
+    c.CourseDirectory.course_id = COURSE.name
     c.CourseDirectory.root = str(root)
     c.CourseDirectory.source_directory = source
     c.CourseDirectory.release_directory = "lessons"

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from autograder.lessons import answer_modules
+from autograder.settings import COURSE
 
 LATER = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -17,7 +18,7 @@ LATER = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def modules(
     names: Iterable[str],
     root: Path,
-    packages: tuple[str, ...] = ("attention",),
+    packages: tuple[str, ...] = (COURSE.library,),
     hidden: Container[Path] = (),
     by_name: bool = False,
 ) -> list[Path]:
@@ -52,9 +53,9 @@ def of_lesson(name: str, root: Path, more: Iterable[str] = (), by_name: bool = F
     name  of the lesson's modules, as in 'masked_attention'
     """
     answers = answer_modules(name)
-    start = [f"autograder.checks.{name}", f"attention.{name}", *answers, *more]
+    start = [f"autograder.checks.{name}", f"{COURSE.library}.{name}", *answers, *more]
     cards = [root.joinpath(*answer.split(".")).with_suffix(".md") for answer in answers]
-    found = modules(start, root, ("attention", "autograder"), by_name=by_name)
+    found = modules(start, root, (COURSE.library, "autograder"), by_name=by_name)
     return [*filter(Path.is_file, cards), *found]
 
 
@@ -90,12 +91,13 @@ def _run_as_programs(node: ast.List) -> set[str]:
 
 @lru_cache(maxsize=1000)
 def _named(text: str) -> tuple[str, ...]:
-    """The modules of ``attention`` that a module which uses importlib may mean by a string."""
+    """The modules of the library that a module which uses importlib may mean by a string."""
     if "importlib" not in text or "importlib" not in imported(text):  # few say the word at all
         return ()
     nodes = ast.walk(ast.parse(text))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    return tuple(f"attention.{one}" for one in texts if isinstance(one, str) and one.isidentifier())
+    names = (one for one in texts if isinstance(one, str) and one.isidentifier())
+    return tuple(f"{COURSE.library}.{one}" for one in names)
 
 
 def digest_of(paths: Iterable[Path], root: Path) -> str:

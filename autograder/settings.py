@@ -1,6 +1,11 @@
-"""What a course decides for itself: class/course.toml, or course.toml in a student's copy."""
+"""What is set in files: the course in autograder.toml, for a class what course.toml says.
+
+A class has its course.toml in class/, a student's copy at its top.
+"""
 
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +13,69 @@ from autograder import ROOT, CourseError
 
 CARE_SHARE = 0.25  # of an exercise's points, where the answer is right and lacks care
 NAMES = ("class/course.toml", "course.toml")
+FILE = "autograder.toml"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the course: its module, and what it says of itself in the list of all."""
+
+    module: str
+    help: str
+
+
+@dataclass(frozen=True)
+class CourseFacts:
+    """What the grader knows of the course that it grades; ``autograder.toml`` explains it.
+
+    library    the package whose modules are the solutions
+    name       of the course in nbgrader, and of what a release names
+    commands   the course's own, by name
+    pages      a module that the book asks for more than lessons, or ''
+    words      parts of lessons' names that are written otherwise: {"gpu": "GPU"}
+    joined     the same of several words: {"Multi head": "Multi-head"}
+    idioms     lines of solutions that may stand in a release
+    collected  what a folder of collected pieces is good for, in a sentence
+    """
+
+    library: str
+    name: str
+    title: str
+    about: str
+    subject: str
+    collected: str
+    commands: Mapping[str, Command]
+    pages: str
+    words: Mapping[str, str]
+    joined: Mapping[str, str]
+    idioms: tuple[str, ...]
+
+
+def facts(path: Path) -> CourseFacts:
+    """What the file says; raises CourseError where it is missing, or not understood."""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        book, library = said.get("book", {}), said["library"]
+        return CourseFacts(
+            library,
+            name=said.get("name", library),
+            title=said["title"],
+            about=said.get("about", ""),
+            subject=said.get("subject", said["title"]),
+            collected=said.get("collected", ""),
+            commands={name: Command(**one) for name, one in said.get("commands", {}).items()},
+            pages=book.get("pages", ""),
+            words=book.get("words", {}),
+            joined=book.get("joined", {}),
+            idioms=tuple(said.get("release", {}).get("idioms", ())),
+        )
+    except KeyError as error:
+        raise CourseError(f"{path} does not say {error}, which every course has") from None
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise CourseError(f"{path} cannot be read as the course's settings ({error})") from None
+
+
+COURSE = facts(ROOT / FILE)
 
 
 def care_share(root: Path | str = ROOT) -> float:

@@ -60,25 +60,27 @@ MAY_IMPORT = {
         "commands.support",
         *("collecting", "releasing", "explaining", "reporting", "self_study"),
         *("course", "term"),
-        *(*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, *TRAIN, *PROVIDED),
+        *(*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE),
     ),
-    "releasing": ("term", *BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, *PROVIDED),
-    "collecting": ("term", *GRADING, "provided"),
+    "releasing": ("term", *BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE),
+    "collecting": ("term", *GRADING),
     "explaining": ("reporting", "sandbox", *GRADING, *CHECKING, *INSIDE),
-    "reporting": ("term", *GRADING, *CHECKING, "provided"),
-    "self_study": ("check", "building.gates", *GRADING, *CHECKING, *INSIDE, *TRAIN, "provided"),
+    "reporting": ("term", *GRADING, *CHECKING),
+    "self_study": ("check", "building.gates", *GRADING, *CHECKING, *INSIDE),
     "check": ("notebook_kernel", *CHECKING, *INSIDE),
     "notebook_kernel": (*CHECKING, *INSIDE),
     "course": ("term", "validation"),
-    "term": ("grading.notebook", "provided"),
+    "term": ("grading.notebook",),
     "validation": (),
-    **dict.fromkeys(GRADING, ("course", "term", "sandbox", *CHECKING, *INSIDE, "provided")),
-    **dict.fromkeys(BUILDING, ("course", "sandbox", *CHECKING, *INSIDE, *TRAIN, *PROVIDED)),
+    **dict.fromkeys(GRADING, ("course", "term", "sandbox", *CHECKING, *INSIDE)),
+    **dict.fromkeys(BUILDING, ("course", "sandbox", *CHECKING, *INSIDE)),
     "sandbox": INSIDE,
     "mistakes": (*CHECKING, *LESSON),
     "checks": (*CHECKING, *INSIDE, *LESSON),
     **dict.fromkeys(CHECKING, INSIDE),
     **dict.fromkeys(INSIDE, ()),
+    "own commands": ("pages", *TRAIN, *LESSON),
+    "pages": ("building", *TRAIN, *LESSON),
     "search": (*TRAIN, *LESSON),
     "translate": (*TRAIN, *LESSON),
     "write": (*TRAIN, *LESSON),
@@ -90,7 +92,7 @@ MAY_IMPORT = {
 STACKS = (GRADING, CHECKING, BUILDING, INSIDE, PROVIDED, TRAIN)  # from above to below
 # Of autograder/, for all.
 COMMON = (
-    *("cell_metadata", "files", "imports", "lessons", "settings", "temporary"),
+    *("cell_metadata", "files", "imports", "lessons", "pieces", "settings", "temporary"),
     "terminal_output",
 )
 
@@ -111,6 +113,8 @@ MODULES = modules()
 def room(name):
     """The room of a module, without the package: 'grading.notebook', 'lesson', '' for all's."""
     package, *rest = name.split(".")
+    if (package, rest[:1]) == ("attention", ["commands"]):  # the grader has a room of this name
+        return "own commands"
     if MODULES[name].name != "__init__.py":
         rest = rest[:-1] or rest
     elif not rest:
@@ -148,6 +152,27 @@ def may_import(own):
 def test_a_module_imports_only_from_rooms_below(name):
     allowed = may_import(room(name))
     assert {other for other in IMPORTED[name] if room(other) not in allowed} == set()
+
+
+def is_engine(name):
+    """Whether a module is the grader's, which knows no course: its checks and answers are one's."""
+    return name.startswith("autograder") and not name.startswith(FLAT)
+
+
+def test_the_grader_imports_nothing_of_the_course():
+    engine = [name for name in MODULES if is_engine(name)]
+    found = {name: {one for one in IMPORTED[name] if not is_engine(one)} for name in engine}
+    # Both rooms are packages that every course has.
+    assert {name: others - {*FLAT} for name, others in found.items() if others - {*FLAT}} == {}
+
+
+@pytest.mark.parametrize("name", [*filter(is_engine, MODULES)])
+def test_the_grader_does_not_name_the_course(name):
+    """The library's name stands in autograder.toml only: another course has another one."""
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    texts = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)]
+    found = [one for one in texts if isinstance(one, str) and re.search(r"\battention[./]", one)]
+    assert found == []
 
 
 def circle(graph):

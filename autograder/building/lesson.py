@@ -15,6 +15,7 @@ from autograder import ROOT
 from autograder.building import svg_as_png
 from autograder.building.source import Cell, SourceError, parse, read_text, split
 from autograder.lessons import UnknownLesson, choose, name_of
+from autograder.settings import COURSE
 
 FIGURE = re.compile(r"!\[([^\]]*)\]\((figures/[^)]+)\)")
 
@@ -29,7 +30,7 @@ class Lesson:
 
     @property
     def name(self) -> str:
-        """The lesson's name without its number: that of its module in attention/."""
+        """The lesson's name without its number: that of its module in the library."""
         return name_of(self.slug)
 
     @property
@@ -40,7 +41,7 @@ class Lesson:
     @property
     def library(self) -> Path:
         """Path of the module that holds the lesson's solutions."""
-        return self.root / "attention" / f"{self.name}.py"
+        return self.root / COURSE.library / f"{self.name}.py"
 
     @property
     def checks(self) -> Path:
@@ -117,7 +118,7 @@ def _refuse_unknown_names(lesson: Lesson) -> None:
     defined = {lesson.library: _top_level(lesson.library)}
     if lesson.exercises:
         defined[lesson.checks] = _top_level(lesson.checks)
-    from_library = lesson.library, "from attention.{lesson} import {name}"
+    from_library = lesson.library, f"from {COURSE.library}.{{lesson}} import {{name}}"
     kinds = {
         "exercise": from_library,
         "given": from_library,

@@ -16,6 +16,7 @@ from autograder.building.excerpt import text_of, undecorated, with_solution_mark
 from autograder.building.lesson import FIGURE, Lesson
 from autograder.building.source import Cell
 from autograder.imports import imported, modules
+from autograder.settings import COURSE
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
@@ -39,7 +40,7 @@ def _cell(lesson: Lesson, cell: Cell, index: int, used: set[str]) -> NotebookNod
         if index == 0:
             source = (
                 f"<!-- Made by `autograder build` from source/{lesson.slug}.py and "
-                f"attention/{lesson.name}.py: edit those. -->\n{source}"
+                f"{COURSE.library}/{lesson.name}.py: edit those. -->\n{source}"
             )
         made = nbformat.v4.new_markdown_cell(source)
         if cell.answer:

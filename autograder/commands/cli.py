@@ -3,7 +3,6 @@
 import argparse
 import gc
 import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +10,18 @@ from pathlib import Path
 from autograder import ROOT, CourseError
 from autograder.building.own import links
 from autograder.commands.support import STOPPED, io_errors
+from autograder.settings import COURSE
 from autograder.terminal_output import replace_what_cannot_be_shown
 
-DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
+DESCRIPTION = f"Build, verify, check and grade the notebooks of the course “{COURSE.title}”."
 COMMANDS = {  # what each says of itself in the list of all
-    "build": "make solutions/ and lessons/ from source/ and attention/",
+    "build": "make solutions/ and lessons/ from source/ and the library",
     "verify": "prove that the grading of a lesson is right: the seven gates",
     "minutes": "count how long lessons take: reading and exercises",
     "check": "check your own notebook in a terminal",
     "status": "say how far you are: exercises, points, minutes left, and what is next",
     "collect": "collect the pieces that you have built, to train with them",
     "book": "build the course as a web page",
-    "glass": "write a page in which a shipped model runs and shows what it computes",
     "init": "write class/course.toml, in which a class chooses what it has",
     "plan": "show the term of a class as a table",
     "new-lesson": "begin a lesson of your own, in a folder of yours",
@@ -37,8 +36,11 @@ COMMANDS = {  # what each says of itself in the list of all
     "explain": "say why a student lost points in an exercise, with the call that failed",
     "mistake": "print a student's wrong answer as a new stored mistake",
     "demo": "release, hand in for a small class, grade it and show the results",
-    "data": "fetch a corpus of real sentences",
 }
+MODULES = {name: f"autograder.commands.{name.replace('-', '_')}" for name in COMMANDS}
+# The course's own stand behind them.
+COMMANDS |= {name: command.help for name, command in COURSE.commands.items()}
+MODULES |= {name: command.module for name, command in COURSE.commands.items()}
 NOBODY_READS = 141  # the exit status of a program whose output is closed, as a shell gives it
 
 
@@ -47,8 +49,8 @@ def parser(chosen: str = "") -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="autograder", description=DESCRIPTION)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, words in COMMANDS.items():
-        module = f"autograder.commands.{name.replace('-', '_')}"
-        if importlib.util.find_spec(module) is None:
+        module = MODULES[name]
+        if not ROOT.joinpath(*module.split(".")).with_suffix(".py").is_file():
             continue  # students get those that they can use
         one = commands.add_parser(name, help=words)
         if name == chosen:

@@ -10,15 +10,17 @@ from rich.table import Table
 
 from autograder import ROOT
 from autograder.commands.check import path_of
+from autograder.pieces import Piece
 from autograder.self_study import collect, status
 from autograder.self_study.check import NotebookError
-from autograder.self_study.collect import NOT_WRITTEN, Piece
+from autograder.self_study.collect import NOT_WRITTEN
+from autograder.settings import COURSE
 
 DESCRIPTION = (
     "Run your notebooks here, check them, and write your own text of each exercise that passes "
     "into a folder, one module per lesson, with the imports and helpers that it uses. A table says "
     "which pieces are yours, which are left to the library, and why. Exercises that ask for an "
-    "input are no pieces. `python -m attention.train numbers --mine` trains with the folder."
+    f"input are no pieces. {COURSE.collected}"
 )
 
 

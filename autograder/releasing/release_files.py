@@ -1,6 +1,6 @@
 """Which files a release holds: notebooks, the library of the lessons before, checks, data.
 
-What stands in a release by rule: nothing of `attention/` that answers an exercise of a lesson that
+What stands in a release by rule: nothing of the library that answers an exercise of a lesson that
 is handed out or of a later one, and of the stored mistakes of these only those that are shown in
 the open. `secrets` looks whether that holds.
 """
@@ -21,12 +21,12 @@ from autograder.releasing.record import kept_recordings
 from autograder.releasing.shown_mistakes import shown_mistakes
 from autograder.releasing.solution_leaks import all_lessons
 from autograder.sandbox import visible_files
-from autograder.settings import CARE_SHARE, care_share
+from autograder.settings import CARE_SHARE, COURSE, FILE, care_share
 from autograder.term import class_notebooks, course_file
 from autograder.term.course_file import LessonChoice
 
 PAGES = Path(__file__).parent / "pages"
-ALWAYS = ("LICENSE", "LICENSE-TEXT", "constraints.txt")
+ALWAYS = ("LICENSE", "LICENSE-TEXT", "constraints.txt", FILE)
 ROOM = "2 GB"  # `make bench-install` says how much it was
 # What a student's copy can run, besides the notebooks; others need what is not there.
 STARTS = (
@@ -34,8 +34,7 @@ STARTS = (
     "autograder.self_study.status",
     *(f"autograder.commands.{name}" for name in ("cli", "check", "status", "collect")),
 )
-COMMANDS = ("data",)
-PROGRAM = re.compile(r"python -m (attention[\w.]*)")
+PROGRAM = re.compile(rf"python -m ({COURSE.library}[\w.]*)")
 
 
 class ReleaseError(CourseError):
@@ -50,7 +49,7 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     slugs = [path.stem for path in find(list(names))]
     chosen = [lesson for lesson in all_lessons() if lesson.slug in slugs]
     before = [lesson for lesson in all_lessons() if lesson.slug < slugs[0]]
-    hidden = visible_files.hidden(ROOT / "attention", chosen[0].slug)
+    hidden = visible_files.hidden(ROOT / COURSE.library, chosen[0].slug)
     _refuse_dependent(chosen, hidden)
     modules = _modules([*before, *chosen], hidden)
     answers = [name for lesson in before for name in lessons.answer_modules(lesson.name)]
@@ -101,13 +100,14 @@ def _modules(known: list[Lesson], hidden: set[Path]) -> set[Path]:
     starts, said = list(STARTS), ""
     for lesson in known:
         starts.append(f"autograder.checks.{lesson.name}")
-        starts.append(f"attention.{lesson.name}")  # but for those that are hidden
+        starts.append(f"{COURSE.library}.{lesson.name}")  # but for those that are hidden
         cells = _cells(lesson)
         starts += _imported(cells)
         said += "".join(f"{cell.source}\n" for cell in cells)
     starts += [f"{name}.__main__" for name in PROGRAM.findall(said)]
-    starts += [f"autograder.commands.{name}" for name in COMMANDS if f"autograder {name}" in said]
-    packages = ("attention", "autograder")
+    own = COURSE.commands.items()
+    starts += [command.module for name, command in own if f"autograder {name}" in said]
+    packages = (COURSE.library, "autograder")
     return set(imports.modules(starts, ROOT, packages, hidden, by_name=True))
 
 
@@ -131,7 +131,7 @@ def _imported(cells: list[nbformat.NotebookNode]) -> set[str]:
 
 def _refuse_dependent(chosen: list[Lesson], hidden: set[Path]) -> None:
     """A lesson whose notebook imports what another one of the release, or a later one, asks for."""
-    names = {path.stem: path for path in hidden if path.parent.name == "attention"}
+    names = {path.stem: path for path in hidden if path.parent.name == COURSE.library}
     for lesson in chosen[1:]:
         reached = imports.modules(_imported(_cells(lesson)), ROOT)
         needed = sorted(name for name, path in names.items() if path in reached)
@@ -149,6 +149,12 @@ def _pages(chosen: list[Lesson]) -> dict[str, bytes]:
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     words = {
+        "library": COURSE.library,
+        "name": COURSE.name,
+        "title": COURSE.title,
+        "about": COURSE.about,
+        "subject": COURSE.subject,
+        "collected": COURSE.collected,
         "lessons": ", ".join(f"*{lesson.title}*" for lesson in chosen),
         "first": chosen[0].slug,
         "room": ROOM,

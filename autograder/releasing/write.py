@@ -13,9 +13,10 @@ from autograder.files import write_aside
 from autograder.lessons import RELEASED
 from autograder.releasing import solution_leaks as secrets
 from autograder.releasing.release_files import ReleaseError, contents
+from autograder.settings import COURSE
 from autograder.term import course_file
 
-INSIDE = "attention-course"  # the folder within a zip
+INSIDE = f"{COURSE.name}-course"  # the folder within a zip
 WORK = "lessons/"  # where students write
 
 

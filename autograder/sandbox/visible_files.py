@@ -94,7 +94,7 @@ def _lessons(lesson: str) -> tuple[set[str], set[str]]:
 
 
 def _name(path: Path, library: Path) -> str:
-    """The dotted name of a module: 'attention.provided.figures.plots'."""
+    """The dotted name of a module, as an import has it."""
     parts = path.relative_to(library.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

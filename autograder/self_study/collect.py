@@ -16,16 +16,16 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from attention.train.pieces import collected
-from attention.train.pieces.collected import RECORD, MineError, Piece
 from autograder import CourseError, cell_metadata, lessons
 from autograder.building.gates.affected import flow
 from autograder.check import check_quietly
 from autograder.checking.counterexamples import BREAK
 from autograder.checking.toolbox import registry
 from autograder.files import write_aside
+from autograder.pieces import RECORD, MineError, Piece, import_file, read
 from autograder.self_study import status
 from autograder.self_study.check import Line, check_notebook, read_notebook
+from autograder.settings import COURSE
 from autograder.temporary import Temporary
 
 HEAD = '''\
@@ -184,9 +184,9 @@ def _needed(name: str, known: _Notebook) -> list[Statement]:
 
 def _from_library(name: str, lesson: str) -> Statement | None:
     """The import of a lesson's name from the library, if that is here."""
-    if importlib.util.find_spec(f"attention.{lesson}") is None:
+    if importlib.util.find_spec(f"{COURSE.library}.{lesson}") is None:
         return None
-    text = f"from attention.{lesson} import {name}"
+    text = f"from {COURSE.library}.{lesson} import {name}"
     return Statement(text, frozenset({name}), frozenset(), (-1, 0))
 
 
@@ -211,7 +211,7 @@ def _alone(text: str, names: list[str], lesson: str) -> dict[str, str]:
         path = folder / f"{lesson}.py"
         path.write_text(text, encoding="utf-8")
         try:
-            module = collected.import_file(path)
+            module = import_file(path)
         except MineError as error:
             reason = str(error).partition(" cannot be imported: ")[2]
             why = f"what it needs does not run outside the notebook: {reason}"
@@ -231,7 +231,7 @@ def write(folder: Path, found: Sequence[Collected]) -> list[Piece]:
     The folder must be one that ``refuse_other`` lets pass.
     """
     anew = {one.lesson for one in found}
-    kept = collected.read(folder) if (folder / RECORD).exists() else []
+    kept = read(folder) if (folder / RECORD).exists() else []
     pieces = [one for one in kept if one.lesson not in anew]
     pieces += [piece for one in found for piece in one.pieces]
     pieces.sort(key=lambda one: one.notebook)  # stable: the exercises of one stay in their order

@@ -1,7 +1,7 @@
 """The lessons as the book's chapters: what each asks, how long it takes and which ones it needs.
 
 Nothing of this is kept for the book: it is read from the solved notebooks, whose heads state
-questions, minutes and needs, and from the imports of source/ and attention/.
+questions, minutes and needs, and from the imports of source/ and the library.
 """
 
 import re
@@ -16,16 +16,11 @@ from autograder import CourseError
 from autograder.cell_metadata import TIME
 from autograder.imports import imported
 from autograder.lessons import OWN, name_of, notebook
+from autograder.settings import COURSE
 
 TITLE = re.compile(r"^# (\d\d) · (.+)$", re.MULTILINE)
 # In a lesson's head: **You need** lessons 02 and 05 to 09
 NEED = re.compile(r"\*\*You need\*\*\s+lessons? ([^·\n]*(?:\n[^·\n]+)*)")
-CAPITALS = {"gpu": "GPU"}  # words of names that are not written small
-HYPHENS = {
-    "Multi head": "Multi-head",
-    "Scaled dot product": "Scaled dot-product",
-    "Sequence to sequence": "Sequence-to-sequence",
-}
 SPAN = re.compile(r"(\d\d)(?:\s+to\s+(\d\d))?")
 
 
@@ -60,8 +55,8 @@ class Chapter:
     def name(self) -> str:
         """The lesson's name in words, 'Scaled dot product attention'."""
         first, *words = name_of(self.slug).removeprefix(OWN).split("_")
-        said = " ".join([first.title(), *(CAPITALS.get(word, word) for word in words)])
-        for apart, joined in HYPHENS.items():
+        said = " ".join([first.title(), *(COURSE.words.get(word, word) for word in words)])
+        for apart, joined in COURSE.joined.items():
             said = said.replace(apart, joined)
         return said
 
@@ -97,10 +92,10 @@ def _chapter(root: Path, slug: str, numbers: Mapping[str, int]) -> Chapter:
             f"'# {slug[:2]} · A question?' and give it '**Time** 90 minutes'"
         )
     names: set[str] = set()
-    for path in (root / "source" / f"{slug}.py", root / "attention" / f"{name_of(slug)}.py"):
+    for path in (root / "source" / f"{slug}.py", root / COURSE.library / f"{name_of(slug)}.py"):
         names |= imported(path.read_text(encoding="utf-8")) if path.is_file() else set()
     parts = [name.split(".")[:2] for name in names]
-    lessons = {part[1] for part in parts if len(part) == 2 and part[0] == "attention"}
+    lessons = {part[1] for part in parts if len(part) == 2 and part[0] == COURSE.library}
     builds = frozenset(numbers[one] for one in lessons & numbers.keys()) - {own}
     stated = frozenset(_stated(head))
     late = {one for one in stated | builds if one >= own}

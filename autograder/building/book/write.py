@@ -1,5 +1,6 @@
 """Write Sphinx's sources of the book, and run Sphinx over them."""
 
+import importlib
 import importlib.util
 import re
 import shutil
@@ -13,12 +14,12 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from autograder import ROOT, CourseError
-from autograder.building import glass_translator, writer_page
 from autograder.building.book import chapters as course
-from autograder.building.book import lesson_graph, moving_picture
+from autograder.building.book import lesson_graph
 from autograder.building.book.chapters import Chapter
 from autograder.building.book.page import page, to_open
 from autograder.lessons import choose
+from autograder.settings import COURSE
 
 NEEDED = ("sphinx", "myst_nb", "sphinx_book_theme", "mathjax")
 MADE = ("source", "html", "doctrees", "jupyter_execute")  # a book's folders; the last: MyST-NB's
@@ -58,9 +59,8 @@ def build(names: Collection[str], to: Path, root: Path = ROOT, repository: str =
         raise CourseError(f"Sphinx does not accept the book:\n{done.stderr.strip()}")
     # Where lessons are left out, the page names them all and links none.
     links, home = (None, "") if names else (LESSON_PAGE, "index.html")
-    glass, writer = glass_translator.PAGE.name, writer_page.PAGE.name
-    glass_translator.write(to / "html" / glass, links, home, writer)
-    writer_page.write(to / "html" / writer, links, home, glass)
+    if COURSE.pages:
+        importlib.import_module(COURSE.pages).write(to / "html", links, home)
     return to / "html" / "index.html"
 
 
@@ -86,6 +86,7 @@ def write(names: Collection[str], to: Path, root: Path = ROOT, repository: str =
     book = Book(course.read(root, slugs), chosen, repository)
     for number in sorted(chosen):
         book.write_lesson(root, number, to)
+    pages = importlib.import_module(COURSE.pages) if COURSE.pages else None
     templates = Environment(
         loader=FileSystemLoader(root / "book"),
         undefined=StrictUndefined,
@@ -94,7 +95,7 @@ def write(names: Collection[str], to: Path, root: Path = ROOT, repository: str =
     )
     for path in sorted((root / "book").glob("*.md")):
         try:
-            text = templates.get_template(path.name).render(book=book)
+            text = templates.get_template(path.name).render(book=book, course=pages)
         except TemplateError as error:
             raise CourseError(f"book/{path.name} cannot be filled in: {error}") from error
         (to / path.name).write_text(text + "\n", encoding="utf-8")
@@ -145,11 +146,6 @@ class Book:
     def arcs(self) -> str:
         """The drawing of the needs."""
         return lesson_graph.arcs(self.chapters, self.needs, self.address)
-
-    @staticmethod
-    def moving_picture() -> str:
-        """The picture of the first page."""
-        return moving_picture.moving_picture()
 
     def minutes(self, numbers: Iterable[int]) -> int:
         """What the lessons take together, without what is marked with a star."""

@@ -1,6 +1,7 @@
 """Link an instructor's own lessons into the course, from a folder of theirs outside of it.
 
-`own` in class/course.toml names the folder. It holds source/, attention/, checks/ and mistakes/,
+`own` in class/course.toml names the folder. It holds source/, checks/, mistakes/
+and a folder of the library's name,
 and each file in them has a symbolic link of the same name in the course. So all that reads a
 lesson, Python included, finds it where lessons are, there is one copy of each file, and git, which
 ignores the links, does nothing to it.
@@ -13,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from autograder import ROOT, CourseError, lessons
-from autograder.settings import own_folder
+from autograder.settings import COURSE, own_folder
 
-SOURCE = "source"
+SOURCE, LIBRARY = "source", COURSE.library
 PLACES = {  # of the folder's files, in the course
     SOURCE: SOURCE,
-    "attention": "attention",
+    LIBRARY: LIBRARY,
     "checks": "autograder/checks",
     "mistakes": "autograder/mistakes",
 }
@@ -138,7 +139,7 @@ def _refuse_names(files: dict[str, dict[str, Path]], folder: Path, root: Path) -
 
 
 def _refuse_incomplete(files: dict[str, dict[str, Path]], folder: Path) -> None:
-    """A lesson has all four files. A module in attention/ may stand alone: figures, say."""
+    """A lesson has all four files. A module in the library may stand alone: figures, say."""
     slugs = {lessons.name_of(slug): slug for slug in files[SOURCE]}
     answers = {name for name in files["mistakes"] if not name.startswith(lessons.OWN_ANSWERS)}
     for name in sorted({*slugs, *files["checks"], *answers}):

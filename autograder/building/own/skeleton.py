@@ -10,6 +10,7 @@ from string import Template
 from autograder import ROOT, lessons
 from autograder.building.own.links import (
     FIRST,
+    LIBRARY,
     NAME,
     PLACES,
     SOURCE,
@@ -47,10 +48,11 @@ def begin(name: str, to: str = "", root: Path = ROOT) -> list[Path]:
     there = [str(path) for path in files.values() if path.exists()]
     if there:
         raise OwnLessonError(f"there is {', '.join(there)} already: choose another name")
-    words = {"number": str(number), "exercise": exercise, "lesson": lesson}
+    words = {"number": str(number), "exercise": exercise, "lesson": lesson, "library": LIBRARY}
     for kind, path in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = Template((TEMPLATES / f"{kind}.txt").read_text(encoding="utf-8"))
+        template = f"{kind}.txt" if kind != f"{LIBRARY}.py" else "library.py.txt"
+        text = Template((TEMPLATES / template).read_text(encoding="utf-8"))
         path.write_text(text.substitute(words), encoding="utf-8")
     if is_new:
         _note(to, root)

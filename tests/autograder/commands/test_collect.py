@@ -7,6 +7,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from attention.train.pieces import collected
 from autograder import CourseError
+from autograder import pieces as stored
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 from autograder.self_study import collect as collecting
@@ -138,7 +139,7 @@ def test_a_blank_notebook_is_not_run(tmp_path, monkeypatch):
 
 def test_a_lesson_is_collected_anew_and_the_others_stay(tmp_path):
     def found(lesson, notebook, text, why=""):
-        pieces = [collected.Piece("one", lesson, notebook, why)]
+        pieces = [stored.Piece("one", lesson, notebook, why)]
         return collecting.Collected(lesson, pieces, text)
 
     folder = tmp_path / "mine"
@@ -146,7 +147,7 @@ def test_a_lesson_is_collected_anew_and_the_others_stay(tmp_path):
     collecting.write(folder, [found("a", "01_a.ipynb", "one = 1\n")])
     every = collecting.write(folder, [found("b", "02_b.ipynb", "", "not written yet")])
     assert [(one.lesson, one.yours) for one in every] == [("a", True), ("b", False)]
-    assert collected.read(folder) == every
+    assert stored.read(folder) == every
     assert [path.name for path in folder.glob("*.py")] == ["a.py"]
 
 

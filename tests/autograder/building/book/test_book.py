@@ -10,11 +10,11 @@ import nbformat
 import pytest
 import yaml
 
+from attention.pages.moving_picture import NUMBERS
 from attention.provided.data.numbers import in_words, is_test
 from autograder import ROOT, CourseError
 from autograder.building.book import chapters as course
 from autograder.building.book import glossary_links, lesson_graph, page, write
-from autograder.building.book.moving_picture import NUMBERS
 from autograder.commands import cli
 from autograder.imports import imported, modules
 from tests.needs import needs

@@ -5,10 +5,10 @@ The page's parts are in `book/writer/`, and some of `book/glass/`.
 
 from pathlib import Path
 
+from attention.pages import glass_page
+from attention.pages.glass_page import BOOK, HTML, GlassError, grouped
 from attention.provided.models.decoders import small_writer
 from attention.provided.models.model_file import ModelFileError
-from autograder.building import glass_page
-from autograder.building.glass_page import BOOK, HTML, GlassError, grouped
 
 PARTS, SHARED = BOOK / "writer", BOOK / "glass"
 PAGE = HTML / "writer.html"

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from attention.pages import glass_translator
 from attention.provided.models import translators
 from attention.provided.models.bert import files, stand_in
-from autograder.building import glass_translator
 from autograder.building.book.write import MADE
 from autograder.commands import cli
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from attention.pages import glass_translator, writer_page
 from attention.provided.models.decoders import small_writer
-from autograder.building import glass_translator, writer_page
 from autograder.commands import cli
 
 LARGEST = 2_000_000  # bytes

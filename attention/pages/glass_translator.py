@@ -6,11 +6,7 @@ Below it the small BERT of lesson 19 reads a sentence. The page's parts are in `
 from pathlib import Path
 from typing import Any
 
-from attention.provided.models import translators
-from attention.provided.models.bert import files, stand_in
-from attention.provided.models.model_file import ModelFileError
-from attention.train import shipped
-from autograder.building.glass_page import (
+from attention.pages.glass_page import (
     BOOK,
     HTML,
     GlassError,
@@ -19,7 +15,11 @@ from autograder.building.glass_page import (
     refuse_folder,
     render,
 )
-from autograder.building.glass_page import write as write_page
+from attention.pages.glass_page import write as write_page
+from attention.provided.models import translators
+from attention.provided.models.bert import files, stand_in
+from attention.provided.models.model_file import ModelFileError
+from attention.train import shipped
 
 PARTS = BOOK / "glass"
 PAGE = HTML / "glass.html"

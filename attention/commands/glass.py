@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from autograder.building import glass_translator, writer_page
+from attention.pages import glass_translator, writer_page
 
 DESCRIPTION = (
     "Write one HTML file in which shipped models run, with the numbers that they compute on the "
