@@ -140,7 +140,7 @@ def times(actions, device, seconds, least=3):
     found = [[] for _ in actions]
     alone = device == "cpu" and torch.get_num_threads() == 1
     clock = time.process_time if alone else time.perf_counter
-    for run in actions:  # warm up
+    for run in 3 * actions:  # warm up
         run()
     start = time.perf_counter()
     while time.perf_counter() - start < seconds or len(found[0]) < least:

@@ -9,15 +9,11 @@ nbgrader.
 Then a class of 300 shows what a second worker brings: processes of this machine's own, and workers
 of a Dask cluster, which have graded before. Two are timed before and after one, and again the
 slower time counts. Four hand-ins alone show what the start costs, mostly imports, which a second
-worker cannot share. What the machine itself allows, two lines before say: what a second process
-brings to a loop of plain Python, and what two gradings of half the class by one worker each, which
-share nothing but the machine, do at once.
+worker cannot share.
 """
 
 import argparse
-import concurrent.futures
 import contextlib
-import multiprocessing
 import os
 import shutil
 import subprocess
@@ -65,11 +61,10 @@ def make_course(folder, students, stock):
         sample_class.submit(notebook, folder, f"student-{number:03}", SLUG)
 
 
-def timed(command, folder, itself=False, most=0):
+def timed(command, folder, itself=False):
     """Run a command in ``folder``; return (seconds, peak bytes of the processes it started).
 
     itself  its own bytes count, too
-    most    the greatest exit status that is no failure
     """
     start = time.monotonic()
     process = subprocess.Popen(
@@ -80,7 +75,7 @@ def timed(command, folder, itself=False, most=0):
     watcher.start()
     said = process.communicate()[0].decode()
     watcher.join()
-    if not 0 <= process.returncode <= most:
+    if process.returncode != 0:
         sys.exit(f"{' '.join(command)} failed:\n{said[-2000:]}")
     return time.monotonic() - start, peak[0]
 
@@ -139,11 +134,8 @@ def against_stock(folder, count):
 def scaling(folder, count):
     """Grade one class with one worker and with two, of this machine's own and of a cluster."""
     course, alone = folder / "scaling", folder / "alone"
-    halves = [folder / "half", folder / "other half"]
-    for place, size in {course: count, alone: 4, **dict.fromkeys(halves, count // 2)}.items():
+    for place, size in {course: count, alone: 4}.items():
         _released(place, size, stock=False)
-    print(f"Two loops of plain Python at once do {_loops():.2f} times as much as one.")
-    print(f"Two gradings apart do {_apart(halves):.2f} times as much as one.", flush=True)
     for kind, grade in {"own": _own, "Dask": _on_cluster}.items():
         report(f"1 {kind} worker", 4, *grade(alone, 1))
         seconds = []
@@ -165,37 +157,6 @@ def _on_cluster(course, workers):
         some = [f"--student=student-{number:03}" for number in range(2 * workers)]
         timed([*command, *some], course)
         return timed(command, course)[0], None  # its memory is not ours
-
-
-def _loops(steps=20_000_000):
-    """What two processes do together, as a multiple of what one does alone."""
-    spent = []
-    for count in (1, 2):
-        start = time.monotonic()
-        loops = [multiprocessing.Process(target=_loop, args=(steps,)) for _ in range(count)]
-        for one in loops:
-            one.start()
-        for one in loops:
-            one.join()
-        spent.append(time.monotonic() - start)
-    return 2 * spent[0] / spent[1]
-
-
-def _apart(courses):
-    """What gradings of two courses do together, one worker each, as a multiple of one alone."""
-    spent = []
-    for some in (courses, courses[:1], courses):
-        start = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(len(some)) as pool:
-            list(pool.map(lambda course: _own(course, 1), some))
-        spent.append(time.monotonic() - start)
-    return 2 * spent[1] / max(spent[0], spent[2])
-
-
-def _loop(steps):
-    total = 0
-    for number in range(steps):
-        total += number * number
 
 
 def _released(course, count, stock):

@@ -1,12 +1,8 @@
 """Texts of cells that try to take a grading down, for generated classes of any lesson.
 
 Each stands in the cell of a lesson's first exercise, so that it costs that exercise and no other.
-They are for a grading in the sandbox only. The attacks that try to earn points are in
-``tests/autograder/attacks``.
+They are for a grading in the sandbox only. Many more attacks are in ``tests/autograder/attacks``.
 """
-
-import io
-import zipfile
 
 HARMS = {
     "ends its process": "import os\n\nos._exit(0)",
@@ -65,78 +61,8 @@ def @NAME@(*inputs, **named):
     raise RuntimeError('x' * 10**6)
 """,
 }
-# What no limit on a process's time and memory sees, and what the grader itself does with a text.
-TRICKS = {
-    "imports a module with a name too long for a file": f"import attention.{'x' * 300}",
-    "is slow to show in colours": f"x = '%{'0' * 40_000}'",
-    "is slow to read as IPython does": "%time 1\n" * 700,
-    "sleeps as if the machine were busy": """
-import ctypes
-import os
-import time
-
-if ctypes.CDLL(None).syscall(56, 0x4000 | 17, 0, 0, 0, 0) == 0:  # clone, CLONE_VFORK
-    time.sleep(600)
-    os._exit(0)
-""",
-    "computes in children that nobody waits for": """
-import os
-import signal
-import time
-
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-until = time.time() + 90
-while time.time() < until:
-    if os.fork() == 0:
-        end = time.time() + 0.045
-        while time.time() < end:
-            pass
-        os._exit(0)
-    try:
-        os.wait()
-    except ChildProcessError:
-        pass
-""",
-    "keeps memory in pipes": """
-import ctypes
-import os
-import time
-
-c, huge, pipes = ctypes.CDLL(None), 2**21, []
-c.mmap.restype = ctypes.c_void_p
-children = [os.fork() for _ in range(3)]  # eight processes: a pipe takes two of 64 open files
-for _ in range(20):
-    start = c.mmap(None, 17 * huge, 3, 0x22, -1, 0)
-    c.madvise(ctypes.c_void_p(start), ctypes.c_size_t(17 * huge), 14)  # MADV_HUGEPAGE
-    pipes.append(os.pipe())
-    for place in range(start + -start % huge, start + 16 * huge, huge):
-        ctypes.memset(place, 1, 1)
-        c.vmsplice(pipes[-1][1], (ctypes.c_size_t * 2)(place, 4096), 1, 0)
-    c.munmap(ctypes.c_void_p(start), ctypes.c_size_t(17 * huge))
-if 0 in children:
-    time.sleep(60)
-    os._exit(0)
-for place in (end for pipe in pipes for end in pipe):
-    os.close(place)
-""",
-    "is a zip of zips": "",
-}
 
 
 def cell(name: str, exercise: str) -> str:
     """The text of a cell that does the harm ``name`` in the place of an exercise's answer."""
-    return (HARMS | TRICKS)[name].strip().replace("@NAME@", exercise)
-
-
-def flood() -> bytes:
-    """A zip of 1 MB that unpacks to 120 000 files."""
-    inner = _zip({f"{number}.txt": b"" for number in range(400)})
-    return _zip({f"{number}.zip": inner for number in range(300)})
-
-
-def _zip(members: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
+    return HARMS[name].strip().replace("@NAME@", exercise)

@@ -1,8 +1,7 @@
 """A term with a generated class, through every command: ``make bench-term``.
 
 Each of N students hands in each lesson once, as a zip that an LMS gives: right answers, answers
-right in another way, and stored mistakes; every tenth tries to take the grading down (`--hostile`),
-with `--tricks` by what no limit on a process sees.
+right in another way, and stored mistakes; every tenth tries to take the grading down (`--hostile`).
 The class is received, graded, told its feedback and reported, lesson by lesson. For each command
 the table shows its time, the peak memory of its processes and what it left on disk. The last lines
 say how many hand-ins are without a score, and how many lost points that they should have kept, or
@@ -56,13 +55,12 @@ def roster(count):
     return stream.getvalue()
 
 
-def hand_ins(slug, count, seed, every, harms):
+def hand_ins(slug, count, seed, every):
     """(A zip as Canvas gives it, {student: exercises that are wrong}).
 
-    every  so many students' notebook is hostile; 0: none
-    harms  names of what the hostile ones do, in turn
+    every  so many students' notebook is hostile, each in another way; 0: none
     """
-    drawn = random.Random(f"{seed} {slug}")
+    drawn, harms = random.Random(f"{seed} {slug}"), list(hostile.HARMS)
     items = registry.of_lesson(slug.partition("_")[2])
     stream, wrong = io.BytesIO(), {}
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -72,8 +70,6 @@ def hand_ins(slug, count, seed, every, harms):
             attacks = every > 0 and number % every == every - 1
             harm = harms[number // every % len(harms)] if attacks else ""
             notebook, wrong[student] = _notebook(slug, items, drawn, harm)
-            if harm in hostile.TRICKS and not hostile.TRICKS[harm]:  # it is no notebook
-                path, notebook, _ = f"{path}.zip", hostile.flood(), wrong.pop(student)
             archive.writestr(path, notebook)
     return stream.getvalue(), wrong
 
@@ -107,8 +103,7 @@ class Measured:
     def run(self, *command):
         """Run ``autograder`` with these arguments; returns the seconds that it took."""
         before = self._disk()
-        most = int(command[0] == "receive")  # where a file is not taken, as a flood of a zip
-        seconds, peak = timed([PROGRAM, *map(str, command)], self._course, True, most)
+        seconds, peak = timed([PROGRAM, *map(str, command)], self._course, True)
         row = self.rows[command[0]]
         row[0] += seconds
         row[1] = max(row[1], peak)
@@ -137,8 +132,7 @@ class Term:
     def lesson(self, slug, cluster):
         """Take the class through one lesson, from the zip to the feedback."""
         options, run = self._options, self.measured.run
-        harms = list(hostile.TRICKS if options.tricks else hostile.HARMS)
-        made = hand_ins(slug, options.students, options.seed, options.hostile, harms)
+        made = hand_ins(slug, options.students, options.seed, options.hostile)
         content, self.wrong[slug] = made
         archive = self._course / "download.zip"
         archive.write_bytes(content)
@@ -198,7 +192,6 @@ def _parser():
     add("lessons", nargs="*", help="number or name; default: all")
     add("--students", type=int, default=300)
     add("--hostile", type=int, default=10, metavar="N", help="every Nth student is; 0: none")
-    add("--tricks", action="store_true", help="the hostile do what no limit on a process sees")
     add("--seed", type=int, default=1)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--cluster", help="the address of a Dask scheduler")

@@ -12,8 +12,8 @@ this machine, in float32, or in bfloat16 from the rung bf16 on.
 """
 
 import argparse
+import functools
 import math
-import time
 import warnings
 from dataclasses import dataclass, replace
 
@@ -28,7 +28,7 @@ from attention.train.speed.acceleration import FastLoss, prepare
 from attention.training import ModelAndLoss
 from attention.training_on_gpu import training_flops
 from attention.transformer import Transformer
-from benchmarks.attention_kernels import peak_mib, wait
+from benchmarks.attention_kernels import peak_mib, times
 
 SIZES = {
     "mini": {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 300},  # a try
@@ -131,29 +131,12 @@ def trainer(rung, size, device):
     return step
 
 
-def seconds(steps, batch, device, budget):
-    """The shortest time of each of several steps, which take turns."""
-    found = [[] for _ in steps]
-    for step in steps:
-        for _ in range(3):
-            step(*batch)
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < budget or len(found[0]) < 3:
-        for step, spent in zip(steps, found, strict=True):
-            wait(device.type)
-            start = time.perf_counter()
-            step(*batch)
-            wait(device.type)
-            spent.append(time.perf_counter() - start)
-    return [min(spent) for spent in found]
-
-
 def peak_flops(device, dtype, n=None):
     """The most floating-point operations per second of a product of large (n, n) matrices."""
     n = n or (8192 if device.type == "cuda" else 2048)
     a, b = (torch.randn(n, n, device=device, dtype=dtype) for _ in range(2))
-    (spent,) = seconds([lambda a, b: a @ b], (a, b), device, budget=1.0 if n > 1000 else 0.0)
-    return 2 * n**3 / spent
+    (spent,) = times([lambda: a @ b], device.type, seconds=1.0 if n > 1000 else 0.0)
+    return 2 * n**3 / (spent / 1000)
 
 
 def rungs(device, compiled):
@@ -190,8 +173,10 @@ class Ladder:
 
     def measure(self, *chosen):
         """The seconds of a step for each of the rungs."""
-        steps = [trainer(rung, self.size, self.device) for rung in chosen]
-        return seconds(steps, self.batch, self.device, self.budget)
+        steps = [
+            functools.partial(trainer(rung, self.size, self.device), *self.batch) for rung in chosen
+        ]
+        return [spent / 1000 for spent in times(steps, self.device.type, self.budget)]
 
     def show(self, rung, spent, peer):
         """Print a rung's row: ``spent`` seconds a step, while the peer needed ``peer``."""

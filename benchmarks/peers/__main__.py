@@ -7,71 +7,102 @@ training  the course's Transformer, nn.Transformer, and the stacks of x-transfor
 modern    lesson 20's decoder, the lesson's own parts, and the decoders of transformers and
           x-transformers
 
-All contestants of a race do the same work, each in a process of its own, one after the other, in
-several rounds, and compute with one thread. Time is processor time: other programs that run beside
-add less to it than to the clock. A ratio compares with the course in the same round; shown are the
-median and, in brackets, the least and the most. Above 1 the course is faster, or smaller. Memory is
-the peak of the process above what it had after its imports. Before a race, all have the same
+All contestants of a race do the same work, one after the other, in several rounds, with one thread.
+Time is processor time: other programs that run beside add less to it than to the clock. A ratio
+compares with the course in the same round; shown are the median and, in brackets, the least and the
+most. Above 1 the course is faster, or smaller. Memory is that of weights, gradients and the state
+of AdamW, and the peak of PyTorch's allocator in a step above that. Before a race, all have the same
 weights, and what they compute is compared: exit status 1 if it is not the same.
 
 On CUDA, time is that of the clock, from a GPU that has nothing to do to one that has done its work,
-memory the peak of PyTorch's allocator, and matrices are multiplied in bfloat16, as the training
-command does. The batches are larger there.
+and matrices are multiplied in bfloat16, as the training command does. The batches are larger there.
 """
 
 import argparse
+import importlib.util
 import os
+import statistics
 import sys
+import time
 from datetime import date
 
 import torch
 
 from attention.train.runs.settings import DTYPES
+from benchmarks.attention_kernels import peak_mib, wait
 from benchmarks.peers import modern, training
-from benchmarks.peers.racing import present, race, ratios
 
 CLOSE = 1e-3  # largest difference of logits of about 1 that is put down to rounding
 RACES = {"training": training, "modern": modern}
+NEEDS = {"x-transformers": "x_transformers", "transformers, Llama": "transformers"}
+INSTALL = "pip install -c constraints.txt -e '.[peers]'"
 
 
-def show(results, device, tokens):
-    """Print a table of a race; `tokens` are those of a turn."""
-    of = "wall" if device == "cuda" else "cpu"
-    print(f"  {'':<24}{'tokens/s':>10}{'CPU ms':>10}{'wall ms':>10}{'time ×':>22}", end="")
+def present(names):
+    """The contestants whose package is installed; says in a sentence how to get the others."""
+    found = []
+    for name in names:
+        if name not in NEEDS or importlib.util.find_spec(NEEDS[name]) is not None:
+            found.append(name)
+        else:
+            print(f"{NEEDS[name]} is not installed, so {name} is left out: {INSTALL}")
+    return found
+
+
+def turns(runs, rounds, device):
+    """Seconds of each run's turns, which alternate; who comes first changes from round to round."""
+    clock = time.perf_counter if device == "cuda" else time.process_time
+    spent = [[] for _ in runs]
+    for run in runs:  # nobody pays for the start
+        run()
+    for turn in range(rounds):
+        for place in range(len(runs)):
+            place = (turn + place) % len(runs)
+            wait(device)
+            begin = clock()
+            runs[place]()
+            wait(device)
+            spent[place].append(clock() - begin)
+    return spent
+
+
+def show(made, spent, tokens, device):
+    """Print a row for each (name, model, run); `tokens` are those of a turn."""
+    print(f"  {'':<24}{'parameters':>12}{'tokens/s':>10}{'ms':>10}{'time ×':>22}", end="")
     print(f"{'MiB':>9}{'memory ×':>10}")
-    for one, (middle, least, most) in zip(results, ratios(results, of), strict=True):
-        spent = {"cpu": sorted(one.cpu)[len(one.cpu) // 2]}
-        spent["wall"] = sorted(one.wall)[len(one.wall) // 2]
-        spread = f"{middle:.2f} ({least:.2f}–{most:.2f})"
+    first = None
+    for (name, model, run), seconds in zip(made, spent, strict=True):
+        each = [a / b for a, b in zip(seconds, spent[0], strict=True)]
+        middle = statistics.median(seconds)
+        spread = f"{statistics.median(each):.2f} ({min(each):.2f}–{max(each):.2f})"
+        parameters = [one for one in model.parameters() if one.requires_grad]
+        held = 4 * sum(one.numel() * one.element_size() for one in parameters)
+        mib = held / 2**20 + peak_mib(run, device)
+        first = first or mib
         print(
-            f"  {one.name:<24}{tokens / spent[of]:>10,.0f}{1000 * spent['cpu']:>10,.1f}"
-            f"{1000 * spent['wall']:>10,.1f}{spread:>22}"
-            f"{one.mib:>9,.0f}{one.mib / results[0].mib if results[0].mib else 1:>10.2f}",
+            f"  {name:<24}{sum(one.numel() for one in parameters):>12,}{tokens / middle:>10,.0f}"
+            f"{1000 * middle:>10,.1f}{spread:>22}{mib:>9,.0f}{mib / first:>10.2f}",
             flush=True,
         )
 
 
-def run(race_name, size_name, options):
+def race(kind, size_name, options):
     """Race all that are installed at one size; returns whether they compute the same."""
-    module, device = RACES[race_name], options.device
-    size, contestants = module.SIZES[size_name], present(module.CONTESTANTS)
+    module, device = RACES[kind], options.device
+    size, names = module.SIZES[size_name], present(["course", *module.PEERS])
     batches = module.batches_of(size_name, device, options.tokens)
     tokens, count = module.real_tokens(batches), len(batches)
     sizes = ", ".join(f"{key}={value}" for key, value in size.items())
-    print(f"\n{race_name}, {size_name}: {sizes}; {tokens / count:,.0f} tokens a step, ", end="")
+    print(f"\n{kind}, {size_name}: {sizes}; {tokens / count:,.0f} tokens a step, ", end="")
     print(f"{count} steps a turn")
     fine, few = True, tuple(side[:8] for side in batches[0])
-    for one in contestants[1:]:
-        gap = module.difference(one.name, size, few, device)
+    for name in names[1:]:
+        gap = module.difference(name, size, few, device)
         fine &= gap < CLOSE
         much = "" if gap < CLOSE else ", which is too much"
-        print(f"  {one.name}: largest difference {gap:.0e}{much}", flush=True)
-    settings = {"size": size, "batches": batches, "device": device, "dtype": options.dtype}
-    results = race(contestants, settings, options.rounds, device)
-    show(results, device, tokens)
-    for one in results:
-        note = module.DIFFERS.get(one.name, "")
-        print(f"  {one.name}: {one.value[0]:,} parameters{note and ', ' + note}", flush=True)
+        print(f"  {name}: largest difference {gap:.0e}{much}", flush=True)
+    made = [(name, *module.make(name, size, batches, device, options.dtype)) for name in names]
+    show(made, turns([run for *_, run in made], options.rounds, device), tokens, device)
     return fine
 
 
@@ -94,6 +125,7 @@ def main(arguments=None):
         parser.error(f"there is no race {', '.join(unknown)}; there are: {', '.join(RACES)}")
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: this machine, or this PyTorch, has none")
+    torch.set_num_threads(1)
     card = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     print(f"{date.today()}, {card}, 1 thread, torch {torch.__version__}{load}")
@@ -101,7 +133,7 @@ def main(arguments=None):
     fine = True
     for name in options.races or RACES:
         for size in options.sizes:
-            fine &= run(name, size, options)
+            fine &= race(name, size, options)
     if not fine:
         print("a peer computes something else than the course: see above")
     return int(not fine)

@@ -3,7 +3,7 @@
 All have the same sizes and parameters: RMSNorm in front of the sublayers, rotary
 positions, SwiGLU, heads that share keys and values, no bias, and one table. They learn from whole
 texts without padding, all with AdamW in one kernel, clipping and PyTorch's attention kernel. Their
-logits are compared with the same weights.
+logits are compared with the same weights; x-transformers begins with a table of larger numbers.
 """
 
 import torch
@@ -15,7 +15,6 @@ from attention.train.core.devices import dtype_of_products
 from attention.train.speed.decoder import DecoderLoss, prepare_decoder
 from attention.training import TrainStep
 from benchmarks.llama_outputs import decoder
-from benchmarks.peers.racing import Contestant
 from benchmarks.peers.training import (
     BETAS,
     EPS,
@@ -192,11 +191,10 @@ def step_of_course(size, batches, device="cpu", dtype="auto"):
 
 
 def make(name, size, batches, device="cpu", dtype="auto"):
-    """One pass over the batches as a function; it returns (parameters, loss of each step)."""
-    made = step_of_course(size, batches, device, dtype) if name == "course" else None
-    model, run = made or step_of_peer(PEERS[name], size, batches, device, dtype)
-    count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    return lambda: (count, run())
+    """A contestant's model, and one pass over the batches as a function: loss of each step."""
+    if name == "course":
+        return step_of_course(size, batches, device, dtype)
+    return step_of_peer(PEERS[name], size, batches, device, dtype)
 
 
 @torch.no_grad()
@@ -218,12 +216,3 @@ def difference(name, size, batch, device="cpu"):
     read, target = (side.to(device) for side in batch)
     logits = model.norm(model.hidden(read)) @ model.embedding.weight.T
     return (logits - peer(read, target)).abs().max().item()
-
-
-CONTESTANTS = [
-    Contestant("course", make),
-    Contestant("the lesson's parts", make),
-    Contestant("transformers, Llama", make, "transformers"),
-    Contestant("x-transformers", make, "x-transformers"),
-]
-DIFFERS = {"x-transformers": "larger first weights of the table, so that its loss is another"}

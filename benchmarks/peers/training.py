@@ -2,7 +2,7 @@
 
 All have the same sizes, dropouts, label smoothing, AdamW in one kernel, clipping and batches, and
 one table for both embeddings and the output. None drops weights of the attention, and all use
-PyTorch's attention kernel. Where an architecture differs, DIFFERS says so.
+PyTorch's attention kernel. x-transformers has no biases in its attentions and norms.
 """
 
 import random
@@ -20,7 +20,6 @@ from attention.train.speed.acceleration import prepare
 from attention.training import ModelAndLoss, batch_by_tokens
 from attention.transformer import Transformer
 from benchmarks import training
-from benchmarks.peers.racing import Contestant
 from benchmarks.training import DROPOUT, SMOOTHING, PyTorchTransformer
 
 SIZES = {
@@ -38,10 +37,6 @@ TOKENS = {  # of a batch on each side, and how many batches a turn has
 # Likewise, to fill a GPU.
 ON_CUDA = TOKENS | {"tiny": (8192, 8), "small": (8192, 8), "base": (8192, 4)}
 BETAS, EPS, MAX_NORM = (0.9, 0.98), 1e-9, 1.0
-DIFFERS = {
-    "nn.Transformer": "the same architecture",
-    "x-transformers": "no biases in its attentions and norms, else the same",
-}
 
 
 def make_batches(size, tokens, count):
@@ -216,11 +211,10 @@ PEERS = {"nn.Transformer": NNTransformer, "x-transformers": XTransformers}
 
 
 def make(name, size, batches, device="cpu", dtype="auto"):
-    """One pass over the batches as a function; it returns (parameters, loss of each step)."""
-    made = step_of_course(size, batches, device, dtype) if name == "course" else None
-    model, run = made or step_of_peer(PEERS[name], size, batches, device, dtype)
-    count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    return lambda: (count, run())
+    """A contestant's model, and one pass over the batches as a function: loss of each step."""
+    if name == "course":
+        return step_of_course(size, batches, device, dtype)
+    return step_of_peer(PEERS[name], size, batches, device, dtype)
 
 
 def difference(name, size, batch, device="cpu"):
@@ -241,10 +235,3 @@ def difference(name, size, batch, device="cpu"):
         source, target = (side.to(device) for side in batch)
         gaps = (model(source, target) - peer(source, target)).abs().amax(dim=2)  # (B, T_q)
     return gaps[target != PAD].max().item()
-
-
-CONTESTANTS = [
-    Contestant("course", make),
-    Contestant("nn.Transformer", make),
-    Contestant("x-transformers", make, "x-transformers"),
-]
