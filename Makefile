@@ -34,7 +34,6 @@ test-all: install       ## run all of them: what takes minutes to say again, all
 .all:
 	@mkdir -p .cache
 	$(MAKE) --no-print-directory -j 3 .checked .verified .tested
-	@cat .cache/skipped.txt
 
 # Each of pytest's processes would rewrite the assertions of all tests anew, which takes it 6 s.
 unexport PYTHONDONTWRITEBYTECODE
@@ -50,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .tested:
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial $(PART)"
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "(browser or serial) $(PART)" --last-skips tests
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "(browser or serial) $(PART)" tests
 
 lab: .venv/course       ## open the lessons in JupyterLab
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/lessons $(LAB_OPTIONS)

@@ -1,4 +1,4 @@
-"""Settings of all tests: what was skipped is told at the end, or fails where REQUIRE_ALL is set."""
+"""Settings of all tests: what was skipped fails where REQUIRE_ALL is set."""
 
 import gc
 import os
@@ -26,11 +26,6 @@ NAMED = {
 }
 LARGE_CLASSES = ("test_attacks.py", "test_mixed_batch.py")
 NBGRADERS_STEPS = ("test_canary_stock", "test_the_same_attacks_earn_nothing_through_nbgrader")
-
-
-def pytest_addoption(parser):
-    says = "at the end, tell of the tests that the run before this one skipped, too"
-    parser.addoption("--last-skips", action="store_true", help=says)
 
 
 def pytest_configure():
@@ -77,23 +72,9 @@ def pytest_runtest_makereport(item):
     """Turn a skipped test into a failed one, so that a missing program cannot go unnoticed."""
     report = yield
     if report.skipped and os.environ.get("REQUIRE_ALL") and not hasattr(report, "wasxfail"):
-        reason = needs.reason(report)
+        found = report.longrepr
+        reason = found[2] if isinstance(found, tuple) else str(found)
         if not any(word in reason for word in MAY_BE_SKIPPED):
             report.outcome = "failed"
             report.longrepr = f"REQUIRE_ALL is set, but this test was skipped because {reason}"
     return report
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    """Say how many tests were skipped for want of what."""
-    reasons = [needs.reason(report) for report in terminalreporter.getreports("skipped")]
-    cache = getattr(config, "cache", None)  # -p no:cacheprovider leaves it out
-    last = cache.get("course/skips", []) if cache and config.getoption("last_skips") else []
-    if cache:
-        cache.set("course/skips", reasons)
-    sentences = needs.sentences(last + reasons)
-    for sentence in sentences:
-        terminalreporter.write_line(sentence, yellow=True)
-    if config.getoption("last_skips"):  # for the last lines of `make test`
-        lines = "".join(f"{sentence}\n" for sentence in sentences)
-        (config.rootpath / ".cache" / "skipped.txt").write_text(lines, encoding="utf-8")

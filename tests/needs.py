@@ -1,6 +1,5 @@
 """What tests need beyond Python's own, and how those that lack it are skipped: with its remedy."""
 
-import collections
 import glob
 import importlib.util
 import os
@@ -83,18 +82,3 @@ def hide():
                 if path.name not in names:
                     (places[number] / path.name).symlink_to(path)
     os.environ["PATH"] = os.pathsep.join(map(str, places))
-
-
-def reason(report):
-    """Why a test was skipped."""
-    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    return text.removeprefix("Skipped: ")
-
-
-def sentences(reasons):
-    """How many tests were skipped for which reason, a sentence each."""
-    counts = sorted(collections.Counter(reasons).items())
-    return [
-        f"{count} test{' was' if count == 1 else 's were'} skipped because {why}"
-        for why, count in counts
-    ]
