@@ -95,16 +95,6 @@ CELLS = {
 
         threading.Thread(target=keep_replacing, daemon=True).start()
     """,
-    # Ends the kernel's event loop politely after the first cell and claims success.
-    "next_input_and_stop": """
-        shell = get_ipython()
-        shell.payload_manager.write_payload({"source": "set_next_input", "text": "correct"})
-        shell.ask_exit = lambda: None
-        shell.events.register("pre_run_cell", lambda *_: None)
-        def passed(result):
-            result.error_in_exec, result.result = None, 100
-        shell.events.register("post_run_cell", passed)
-    """,
 }
 attacks(__name__, "first", CELLS, prelude=PRELUDE)
 

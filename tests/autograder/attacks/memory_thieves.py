@@ -41,18 +41,6 @@ THIEVES = {
             except (ImportError, LookupError, ValueError, AttributeError):
                 return None
     """,
-    # sys.modules, and every module object that the collector knows.
-    "search_loaded_modules": """
-        def loot(name):
-            import gc, types
-            modules = [*sys.modules.values()]
-            modules += [one for one in gc.get_objects() if isinstance(one, types.ModuleType)]
-            for module in modules:
-                found = getattr(module, "__dict__", {}).get(name)
-                inside = module.__name__.startswith(("attention", "autograder.mistakes"))
-                if inside and callable(found):
-                    return found
-    """,
     # gc.get_objects: any function of the exercise's name that was not defined here.
     "search_all_objects": """
         def loot(name):
@@ -73,18 +61,6 @@ THIEVES = {
                     known = known or sys.modules["autograder.checking.toolbox.registry"]
                     return known.alternatives(item)[0].target
                 frame = frame.f_back
-    """,
-    # inspect.stack: a variable called expected, reference or wanted in any calling frame.
-    "look_at_the_callers_stack": """
-        def loot(name):
-            import inspect
-            for record in inspect.stack():
-                for word in ("expected", "wanted", "reference"):
-                    value = record.frame.f_locals.get(word)
-                    if isinstance(value, torch.Tensor):
-                        return lambda *_, **__: value
-                    if callable(value) and word == "reference":
-                        return value
     """,
     # /proc/PID/mem of the parent and everyone else, searched for the function's text.
     "read_other_processes_memory": """

@@ -1,9 +1,10 @@
 """Run a command and report what it leaves behind: processes, files, connections, changes.
 
 A program of its own, ``python watch.py SETTINGS.json``, because it adopts every process that the
-command's descendants leave. It imports nothing but the standard library and runs anywhere.
+command's descendants leave.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import json
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import threading
 import time
+
+import psutil
 
 SUBREAPER = 36
 GRACE = 5.0  # seconds in which honest helpers of the command may still end
@@ -69,71 +72,38 @@ class Scale:
 
     def _weigh(self):
         while True:
-            for pid in descendants():
-                try:
-                    if os.readlink(f"/proc/{pid}/ns/pid") != self._own:
-                        continue
-                    held = _resident(pid)
-                    self.peak = max(self.peak, held)
-                    if held > self._most:
-                        os.kill(pid, 9)
-                        self.killed.append(f"memory: the grader held {held} MiB")
-                except (OSError, ValueError):
-                    pass
+            for one in descendants():
+                with contextlib.suppress(OSError, psutil.Error):
+                    if os.readlink(f"/proc/{one.pid}/ns/pid") == self._own:
+                        held = most_held(one.pid)
+                        self.peak = max(self.peak, held)
+                        if held > self._most:
+                            one.kill()
+                            self.killed.append(f"memory: the grader held {held} MiB")
             time.sleep(0.05)
 
 
-def _resident(pid):
+def most_held(pid):
+    """MiB that a process held at most."""
     with open(f"/proc/{pid}/status") as status:
         fields = dict(line.split(":", 1) for line in status)
     return int(fields.get("VmHWM", "0 kB").split()[0]) // 1024
 
 
 def descendants():
-    """Pids of all living processes below this one."""
-    parents = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat") as stat:
-                    state, parent = stat.read().rpartition(") ")[2].split()[:2]
-            except OSError:
-                continue
-            if state != "Z":
-                parents[int(name)] = int(parent)
-    found, waiting = [], [os.getpid()]
-    while waiting:
-        above = waiting.pop()
-        below = [pid for pid, parent in parents.items() if parent == above]
-        found += below
-        waiting += below
-    return found
+    """All processes below this one."""
+    return psutil.Process().children(recursive=True)
 
 
 def survivors():
     """What still runs some time after the command has ended, which is then killed."""
-    stop = time.monotonic() + GRACE
-    while descendants() and time.monotonic() < stop:
-        _reap()
-        time.sleep(0.1)
     found = []
-    for pid in descendants():
-        try:
-            with open(f"/proc/{pid}/comm") as name, open(f"/proc/{pid}/cmdline") as line:
-                command = line.read().replace("\0", " ")[:80]
-                found.append(f"process: {name.read().strip()} ({command.strip()})")
-            os.kill(pid, 9)
-        except OSError:
-            pass
+    psutil.wait_procs(descendants(), GRACE)
+    for one in descendants():
+        with contextlib.suppress(OSError, psutil.Error), open(f"/proc/{one.pid}/comm") as name:
+            found.append(f"process: {name.read().strip()} ({' '.join(one.cmdline())[:80]})")
+            one.kill()
     return found
-
-
-def _reap():
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except OSError:
-        pass
 
 
 def marked_files(folders):
