@@ -80,7 +80,7 @@ bench-attention: install  ## compare the course's attention with PyTorch's
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
 	$(BIN)/python -m benchmarks.training --compile
 
-bench-peers: install    ## race x-transformers, transformers and PyTorch's own: training, also of lesson 20's decoder
+bench-peers: install    ## race x-transformers and transformers: training steps of lesson 20's decoder
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,peers]'
 	$(BIN)/python -m benchmarks.peers
 

@@ -18,6 +18,6 @@ measure pip install -q --retries 1 -c constraints.txt -e '.[peers]'
 measure autograder data fetch multi30k &&
     measure attention.train multi30k --steps 4000 --max-tokens 8192 --warmup 500 --average 5 --every 500
 measure benchmarks.training --device cuda --quick --compile
-measure benchmarks.peers --sizes tiny small base --rounds 3 --device cuda
+measure benchmarks.peers --rounds 3 --device cuda
 measure benchmarks.decoding --device cuda
 exit $failed

@@ -13,17 +13,10 @@ from attention.modern_decoder import ModernDecoder, pair_up
 from attention.provided.models.decoders.llama import load_llama
 from attention.train.core.devices import dtype_of_products
 from attention.train.speed.decoder import DecoderLoss, prepare_decoder
-from attention.training import TrainStep
+from attention.training import ModelAndLoss, TrainStep
 from benchmarks.llama_outputs import decoder
-from benchmarks.peers.training import (
-    BETAS,
-    EPS,
-    MAX_NORM,
-    SMOOTHING,
-    prepare_device,
-    step_of_peer,
-)
 
+SMOOTHING, BETAS, EPS, MAX_NORM = 0.1, (0.9, 0.98), 1e-9, 1.0
 SIZES = {  # hidden units: two thirds of 4 · d_model, rounded up to a multiple of 32
     "mini": {"d_model": 32, "n_heads": 4, "n_kv_heads": 2, "d_ff": 24, "n_layers": 2},
     "tiny": {"d_model": 128, "n_heads": 4, "n_kv_heads": 2, "d_ff": 352, "n_layers": 4},
@@ -37,20 +30,12 @@ BATCHES = {"mini": (2, 8, 2), "tiny": (8, 256, 1), "small": (4, 256, 1), "base":
 ON_CUDA = BATCHES | {"tiny": (32, 256, 8), "small": (32, 256, 8), "base": (32, 256, 4)}
 
 
-def batches_of(name, device="cpu", tokens=None):
-    """Batches (read, target) of random ids, (B, T) each, of a size by its name.
-
-    Every text has as many tokens: `tokens` is there for the other race alone.
-    """
+def batches_of(name, device="cpu"):
+    """Batches (read, target) of random ids, (B, T) each, of a size by its name."""
     draw = torch.Generator().manual_seed(0)
     texts, T, count = (ON_CUDA if device == "cuda" else BATCHES)[name]
     ids = torch.randint(3, VOCABULARY[name], (count, texts, T + 1), generator=draw)
     return [(some[:, :-1].contiguous(), some[:, 1:].contiguous()) for some in ids]
-
-
-def real_tokens(batches):
-    """Tokens that are predicted."""
-    return sum(target.numel() for _, target in batches)
 
 
 def course(size):
@@ -175,6 +160,13 @@ class Step(TrainStep):
         return DecoderLoss(self.model, self.smoothing, self.dtype)(source, target)
 
 
+def prepare_device(device, batches):
+    """Set what the training command sets on a GPU; returns the batches on the device."""
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high")
+    return [tuple(side.to(device) for side in batch) for batch in batches]
+
+
 def step_of_course(size, batches, device="cpu", dtype="auto"):
     """The step of the training command, with its model."""
     batches, place = prepare_device(device, batches), torch.device(device)
@@ -186,6 +178,31 @@ def step_of_course(size, batches, device="cpu", dtype="auto"):
 
     def run():
         return [step([batch]).item() for batch in batches]
+
+    return model, run
+
+
+def step_of_peer(kind, size, batches, device="cpu", dtype="auto"):
+    """The usual loop of PyTorch around a peer's model."""
+    batches = prepare_device(device, batches)
+    torch.manual_seed(0)
+    model = kind(**size).to(device)
+    products = dtype_of_products(dtype, torch.device(device))
+    loss = ModelAndLoss(model, SMOOTHING, products).loss
+    optimizer = torch.optim.AdamW(
+        model.parameters(), betas=BETAS, eps=EPS, weight_decay=0.0, fused=True
+    )
+
+    def run():
+        losses = []
+        for source, target in batches:
+            optimizer.zero_grad()
+            value = loss(source, target)
+            value.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+            optimizer.step()
+            losses.append(value.item())
+        return losses
 
     return model, run
 

@@ -1,13 +1,10 @@
-"""Training steps of the library beside those of its peers: ``make bench-peers``.
+"""Training steps of lesson 20's decoder beside those of other libraries: ``make bench-peers``.
 
-    python -m benchmarks.peers [training|modern …] [--sizes tiny …] [--tokens N] [--rounds 7]
-        [--dtype bfloat16] [--device cpu|cuda]
+    python -m benchmarks.peers [--sizes tiny …] [--rounds 7] [--dtype bfloat16] [--device cpu|cuda]
 
-training  the course's Transformer, nn.Transformer, and the stacks of x-transformers
-modern    lesson 20's decoder, the lesson's own parts, and the decoders of transformers and
-          x-transformers
-
-All contestants of a race do the same work, one after the other, in several rounds, with one thread.
+The others are the lesson's own parts in PyTorch's usual loop, and the decoders of transformers and
+of x-transformers, which are no dependencies of the project: who is not installed is left out. All
+contestants do the same work, one after the other, in several rounds, with one thread.
 Time is processor time: other programs that run beside add less to it than to the clock. A ratio
 compares with the course in the same round; shown are the median and, in brackets, the least and the
 most. Above 1 the course is faster, or smaller. Memory is that of weights, gradients and the state
@@ -30,10 +27,9 @@ import torch
 
 from attention.train.runs.settings import DTYPES
 from benchmarks.attention_kernels import peak_mib, wait
-from benchmarks.peers import modern, training
+from benchmarks.decoders import PEERS, SIZES, batches_of, difference, make
 
 CLOSE = 1e-3  # largest difference of logits of about 1 that is put down to rounding
-RACES = {"training": training, "modern": modern}
 NEEDS = {"x-transformers": "x_transformers", "transformers, Llama": "transformers"}
 INSTALL = "pip install -c constraints.txt -e '.[peers]'"
 
@@ -86,43 +82,35 @@ def show(made, spent, tokens, device):
         )
 
 
-def race(kind, size_name, options):
+def race(name, options):
     """Race all that are installed at one size; returns whether they compute the same."""
-    module, device = RACES[kind], options.device
-    size, names = module.SIZES[size_name], present(["course", *module.PEERS])
-    batches = module.batches_of(size_name, device, options.tokens)
-    tokens, count = module.real_tokens(batches), len(batches)
+    size, device = SIZES[name], options.device
+    names, batches = present(["course", *PEERS]), batches_of(name, device)
+    step, count = batches[0][1].numel(), len(batches)
     sizes = ", ".join(f"{key}={value}" for key, value in size.items())
-    print(f"\n{kind}, {size_name}: {sizes}; {tokens / count:,.0f} tokens a step, ", end="")
-    print(f"{count} steps a turn")
+    print(f"\n{name}: {sizes}; {step:,} tokens a step, {count} steps a turn")
     fine, few = True, tuple(side[:8] for side in batches[0])
-    for name in names[1:]:
-        gap = module.difference(name, size, few, device)
+    for peer in names[1:]:
+        gap = difference(peer, size, few, device)
         fine &= gap < CLOSE
         much = "" if gap < CLOSE else ", which is too much"
-        print(f"  {name}: largest difference {gap:.0e}{much}", flush=True)
-    made = [(name, *module.make(name, size, batches, device, options.dtype)) for name in names]
-    show(made, turns([run for *_, run in made], options.rounds, device), tokens, device)
+        print(f"  {peer}: largest difference {gap:.0e}{much}", flush=True)
+    made = [(one, *make(one, size, batches, device, options.dtype)) for one in names]
+    show(made, turns([run for *_, run in made], options.rounds, device), count * step, device)
     return fine
 
 
 def main(arguments=None):
     """Print the tables; returns 1 if a peer computes something else than the course."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("races", nargs="*", metavar="race", help=f"{', '.join(RACES)}; all if none")
-    sizes = [name for name in training.SIZES if name != "mini"]
-    parser.add_argument("--sizes", nargs="+", choices=training.SIZES, default=sizes)
-    parser.add_argument(
-        "--tokens", type=int, metavar="N", help="tokens of a batch of `training` on each side"
-    )
+    sizes = [name for name in SIZES if name != "mini"]
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=sizes)
     parser.add_argument(
         "--dtype", choices=DTYPES, default="auto", help="of the matrix products in training"
     )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args(arguments)
-    if unknown := set(options.races) - set(RACES):
-        parser.error(f"there is no race {', '.join(unknown)}; there are: {', '.join(RACES)}")
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: this machine, or this PyTorch, has none")
     torch.set_num_threads(1)
@@ -130,13 +118,10 @@ def main(arguments=None):
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     print(f"{date.today()}, {card}, 1 thread, torch {torch.__version__}{load}")
     print(f"{options.rounds} rounds; median (least–most)")
-    fine = True
-    for name in options.races or RACES:
-        for size in options.sizes:
-            fine &= race(name, size, options)
-    if not fine:
+    found = [race(name, options) for name in options.sizes]
+    if not all(found):
         print("a peer computes something else than the course: see above")
-    return int(not fine)
+    return int(not all(found))
 
 
 if __name__ == "__main__":
