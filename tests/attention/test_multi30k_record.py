@@ -6,23 +6,6 @@ from attention.experiments import recorded
 from benchmarks import multi30k
 
 
-def test_the_record_says_how_far_the_training_went():
-    (training,) = recorded.read("multi30k", "training")
-    curve = recorded.read("multi30k", "curve")
-    assert training["command"] == multi30k.COMMAND
-    assert training["sentences"] == multi30k.SENTENCES
-    assert curve[-1]["step"] == training["steps"]
-    checked = [row["val_loss"] for row in curve if "val_loss" in row]
-    assert checked == sorted(checked, reverse=True)
-
-
-def test_the_record_holds_a_few_sentences_and_no_corpus():
-    samples = recorded.read("multi30k", "samples")
-    assert len(samples) == multi30k.SHOWN
-    assert all("".join(row["pieces"]) == row["written"] for row in samples)
-    assert recorded.path_of("multi30k").stat().st_size < 20_000
-
-
 def test_a_search_that_is_compared_with_itself_gains_nothing():
     greedy, wider = recorded.read("multi30k", "beam")
     assert (greedy["beam"], greedy["gain"]) == (1, [0.0, 0.0])

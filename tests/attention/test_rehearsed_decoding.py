@@ -7,9 +7,8 @@ import torch
 
 from attention.decoding import beam_search, greedy, sample
 from attention.provided.data.tokens import PAD
-from attention.provided.models.attention_weights import watch_attention
 from attention.transformer import Transformer
-from autograder.inside.device.rehearsal import Rehearsed, landed, rehearsal, rehearsed
+from autograder.inside.device.rehearsal import Rehearsed, landed, rehearsal
 
 SOURCE = torch.tensor([[7, 8, 9, 4, 2], [5, 2, PAD, PAD, PAD], [3, 6, 2, PAD, PAD]])
 LIMITS = (1.5, 2.0)
@@ -69,26 +68,3 @@ def test_a_model_of_short_weights_decodes_with_and_without_a_cache(dtype):
         _, plain = beam_search(made, source, 2, 0.6, 5, cache=False, return_scores=True)
     assert cached.dtype == torch.float32
     torch.testing.assert_close(landed(cached), landed(plain), rtol=0.05, atol=0.05)
-
-
-def test_attention_is_watched_and_heads_are_gated_there():
-    target = torch.tensor([[4, 5, 2], [6, 2, PAD], [7, 8, 2]])
-    gates = torch.tensor([1.0, 0.0, 1.0])
-
-    def watched(m, s):
-        ids, mask = (x.to(s.device) for x in (target, gates))
-        with torch.no_grad(), watch_attention(m.eval(), {"decoder.layers.0.attention": mask}) as w:
-            return m(s, ids), w["decoder.layers.1.cross_attention"]
-
-    there, here = there_and_here(watched, fused=True)
-    for found, expected in zip(there, here, strict=True):
-        torch.testing.assert_close(landed(found), expected)
-
-
-def test_what_a_search_keeps_on_the_cpu_is_refused():
-    """The same searches, with sources that were left behind: each of them looks."""
-    with rehearsal():
-        made = rehearsed(model())
-        for way in ("greedy", "beam", "the lesson's own"):
-            with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
-                WAYS[way](made, SOURCE)

@@ -49,21 +49,6 @@ def test_teacher_forcing_scores_what_greedy_decoding_writes():
     assert torch.equal(logits.argmax(2)[before_end], written[before_end])
 
 
-def test_one_batch_can_be_learned_by_heart():
-    torch.manual_seed(0)
-    corpus = numbers()
-    batch = corpus.batch(corpus.train[:8])
-    model = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(150):
-        loss = masked_cross_entropy(model(batch.source, batch.lengths, batch.target), batch.target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    written = model.translate(batch.source, batch.lengths)
-    assert written.tolist() == batch.target.tolist()
-
-
 def test_a_batch_without_a_token_has_a_loss_and_a_gradient_of_0():
     logits = torch.randn(2, 4, 5, dtype=F64, requires_grad=True)
     loss = masked_cross_entropy(logits, torch.full((2, 4), PAD))

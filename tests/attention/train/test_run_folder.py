@@ -73,6 +73,11 @@ def test_a_damaged_file_is_said(folder, cut):
         folder.load(path.name)
 
 
+def test_a_missing_file_is_said(folder):
+    with pytest.raises(ModelFileError, match="is missing"):
+        folder.load("y.safetensors")
+
+
 def test_metrics_come_back_up_to_a_step(folder):
     rows = [dict.fromkeys(COLUMNS, 0.5) | {"step": step} for step in (1, 2, 3)]
     folder.write_metrics(rows)

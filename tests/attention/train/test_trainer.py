@@ -141,15 +141,6 @@ def test_a_line_of_the_log_has_the_mean_loss_since_the_last_line(pairs, tmp_path
     assert [line.split(" · ")[1] for line in lines] == [f"loss {mean:.3f}" for mean in means]
 
 
-def test_a_resumed_training_says_so(pairs, tmp_path, capsys):
-    train(pairs, tmp_path / "run", steps=6)
-    capsys.readouterr()
-    trainer(pairs, tmp_path / "run", resume=True, steps=9).run()
-    begin, line = capsys.readouterr().out.splitlines()
-    assert begin == "resumed after step 6 of 9 steps on cpu; a save every 3 steps"
-    assert line.startswith("step 9 of 9 · ")
-
-
 def test_a_training_that_diverges_between_two_looks_names_the_step(pairs, tmp_path, monkeypatch):
     made = trainer(pairs, tmp_path)
     values = iter([3.0, 2.0, math.inf, math.nan, math.nan])
@@ -186,17 +177,18 @@ def test_the_layers_are_compiled_if_asked_for(pairs, tmp_path, monkeypatch, comp
     assert compiled == (["Encoder", "Decoder"] if compile else [])
 
 
-class TestLearningRate:
-    def test_linear(self):
-        chosen = dataclasses.replace(TINY, steps=10, warmup=4, learning_rate=1.0)
-        rates = [learning_rate(step, chosen) for step in range(1, 11)]
-        assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
-        assert rates[4:] == pytest.approx([6 / 7, 5 / 7, 4 / 7, 3 / 7, 2 / 7, 1 / 7])
-
-    def test_inverse_square_root(self):
-        chosen = dataclasses.replace(TINY, warmup=4, learning_rate=1.0, schedule="inverse-sqrt")
-        assert [learning_rate(step, chosen) for step in (2, 4, 16)] == [0.5, 1.0, 0.5]
-
-    def test_noam_is_that_of_the_paper(self):
-        chosen = dataclasses.replace(TINY, warmup=4000, d_model=512, schedule="noam")
-        assert learning_rate(4000, chosen) == pytest.approx(512**-0.5 * 4000**-0.5)
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"steps": 10}, {1: 0.25, 2: 0.5, 4: 1.0, 5: 6 / 7, 10: 1 / 7}),
+        ({"schedule": "inverse-sqrt"}, {2: 0.5, 4: 1.0, 16: 0.5}),
+        (
+            {"schedule": "noam", "warmup": 4000, "d_model": 512},
+            {4000: 512**-0.5 * 4000**-0.5, 1000: 512**-0.5 * 4000**-0.5 / 4},
+        ),
+    ],
+)
+def test_learning_rates(settings, expected):
+    chosen = dataclasses.replace(TINY, **{"warmup": 4, "learning_rate": 1.0} | settings)
+    found = {step: learning_rate(step, chosen) for step in expected}
+    assert found == pytest.approx(expected)

@@ -2,19 +2,13 @@
 
 import json
 import re
-import tomllib
 
 import pytest
 
 from attention.provided.figures import moving
-from attention.provided.files import ROOT
 
 TEN = [path.stem for path in moving.SCRIPTS.glob("*.js") if path.stem != "shared"]
 LARGEST = 25_000  # bytes: notebooks carry them
-
-
-def test_there_are_ten():
-    assert len(TEN) == 10
 
 
 @pytest.mark.parametrize("name", TEN)
@@ -35,9 +29,3 @@ def test_pairs_can_be_ones_own_and_cannot_end_the_script():
     assert page.count("</script>") == 2
     data = json.loads(re.search(r'json">(.*?)</script>', page, re.DOTALL)[1])
     assert data == [{"name": "</script><b>", "hypothesis": "</script><b>", "reference": "a b"}]
-
-
-def test_the_scripts_are_part_of_the_package():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    shipped = project["tool"]["setuptools"]["package-data"]["attention.provided.figures"]
-    assert shipped == [f"{moving.SCRIPTS.name}/*.js"]

@@ -7,8 +7,7 @@ from torch.nn import functional as F
 from attention.modern_decoder import ModernDecoder
 from attention.provided.data.tokens import PAD
 from attention.provided.models.decoders import llama
-from attention.tokens_and_positions import rotary
-from attention.train.speed import decoder, onednn_products
+from attention.train.speed import onednn_products
 from attention.train.speed.decoder import DecoderLoss, FastDecoder, prepare_decoder
 
 SIZES = {"d_model": 24, "n_heads": 4, "n_kv_heads": 2, "d_ff": 20, "n_layers": 2}
@@ -59,16 +58,6 @@ def products(request, monkeypatch):
 
 
 @KINDS
-@torch.no_grad()
-def test_the_logits_are_those_of_the_library(kind, products):
-    model, (read, target) = made(kind), batch()
-    scores, _ = model(read)
-    fast = prepare_decoder(model, torch.device("cpu"))
-    found = fast.norm(fast.hidden(read)) @ fast.embedding.weight.T
-    assert (found - scores)[target != PAD].abs().max() < CLOSE
-
-
-@KINDS
 @pytest.mark.parametrize("by_rows", [True, False])
 def test_so_are_the_loss_and_all_gradients(kind, by_rows, products):
     model = made(kind)
@@ -96,15 +85,6 @@ def test_in_bfloat16_they_differ_no_more_than_those_of_the_library_do(kind):
         assert (gradient - wanted[name]).norm() < 0.2 * wanted[name].norm(), name
 
 
-def test_pairs_are_turned_as_lesson_08_turns_them_and_back():
-    x, positions = torch.randn(2, 3, 5, 8), torch.arange(5.0)
-    turns = decoder.turning(positions, 8)
-    turned = decoder.turn_(x.clone(), turns)
-    assert torch.allclose(turned, rotary(x, positions), atol=1e-6)
-    back = decoder.turn_(turned, turns.conj().resolve_conj())
-    assert torch.allclose(back, x, atol=1e-6)
-
-
 def test_nothing_real_means_no_loss_and_no_gradient():
     fast = DecoderLoss(prepare_decoder(made(), torch.device("cpu")))
     nothing = torch.full((2, 5), PAD)
@@ -112,12 +92,6 @@ def test_nothing_real_means_no_loss_and_no_gradient():
     loss.backward()
     assert loss.item() == 0
     assert all(not gradient.any() for gradient in gradients(fast).values())
-
-
-def test_what_is_read_behind_the_last_target_changes_nothing():
-    fast, (read, target) = DecoderLoss(prepare_decoder(made(), torch.device("cpu"))), batch()
-    longer = torch.cat([read, target[:, -1:]], dim=1)
-    assert fast(longer, target).item() == fast(read, target).item()
 
 
 def test_parameters_keep_their_names_and_the_library_still_reads_in_pieces():

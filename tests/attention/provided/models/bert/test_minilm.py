@@ -60,20 +60,6 @@ def fetched(folder, mirror=None):
     return said
 
 
-# What is listed
-
-
-def test_the_card_lists_the_files():
-    card = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\S+)` \| ([\d ]+) \| `([0-9a-f]{64})` \|$", card, re.MULTILINE)
-    listed = {name: (int(size.replace(" ", "")), sha256) for name, size, sha256 in rows}
-    for name, file in minilm.FILES.items():
-        assert listed[name] == (file.size, file.sha256)
-    assert minilm.COMMAND in card and minilm.WHEEL.package in card
-    assert minilm.ORIGIN.removesuffix("/resolve/main") in card
-    assert f"({readable(minilm.WHEEL.size)} bytes, SHA-256 `{minilm.WHEEL.sha256}`)" in card
-
-
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
 def test_the_model_is_not_in_the_repository():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
