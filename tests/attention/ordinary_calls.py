@@ -109,85 +109,27 @@ SIZES = {
 }
 SPECIAL = {(label, name) for label, names in SIZES.items() for name in names}
 
-OTHERS = {
-    *(
-        "W_h",
-        "W_k",
-        "W_o",
-        "W_q",
-        "W_x",
-        "heads",
-        "b_h",
-        "b_x",
-        "annotations",
-        "matrix",
-        "past",
-        "qk_norm",
-        "real",
-        "backward",
-        "batches",
-        "betas",
-    ),
-    *(
-        "bias",
-        "causal",
-        "centres",
-        "checkpoints",
-        "choose",
-        "chosen",
-        "context",
-        "cosine",
-        "counts",
-    ),
-    *("counts", "cross", "device", "dim", "direction", "dtype", "embedding", "encoder", "forward"),
-    *(
-        "fused",
-        "gates",
-        "global_positions",
-        "grad_context",
-        "gradient",
-        "gradients",
-        "h",
-        "head_mask",
-    ),
-    *("hidden", "hypotheses", "hypothesis", "ids", "image_size", "images", "inputs", "k", "kernel"),
-    *("key", "keys", "kind", "labels", "lengths", "logits", "lse", "m", "matches", "matrix"),
-    *(
-        "mask_id",
-        "maximum",
-        "memory",
-        "merges",
-        "mixing",
-        "model",
-        "modules",
-        "name",
-        "new_id",
-        "noise",
-    ),
-    *(
-        "normaliser",
-        "optimizer",
-        "other",
-        "others",
-        "ours",
-        "pair",
-        "parameter",
-        "place",
-        "positions",
-    ),
-    *("pre_norm", "q", "query", "read", "reference", "reference_lengths", "references"),
-    *("return_weights", "reverse", "rewards", "rows", "scores", "self", "similarity", "skip"),
-    *("source", "state", "states", "summaries", "table", "target", "text", "texts", "theirs"),
-    *("tied", "tokens", "total", "totals", "u", "uniform", "update", "v", "value", "values"),
-    *("weight", "weights", "words", "x", "x_train", "y_train", "t", "seed"),
-    *("function", "passages", "published", "queries", "return_layers", "vocabulary", "wanted"),
-    "word",
-}
+# What is neither a number nor a mask: tensors, names, functions, models.
+_OTHERS = """
+W_h W_k W_o W_q W_x annotations b_h b_x backward batches betas bias causal centres checkpoints
+choose chosen context cosine counts cross device dim direction dtype embedding encoder forward
+function fused gates global_positions grad_context gradient gradients h head_mask heads hidden
+hypotheses hypothesis ids image_size images inputs k kernel key keys kind labels lengths logits
+lse m mask_id matches matrix maximum memory merges mixing model modules name new_id noise
+normaliser optimizer other others ours pair parameter passages past place positions pre_norm
+published q qk_norm queries query read real reference reference_lengths references return_layers
+return_weights reverse rewards rows scores seed self similarity skip source state states summaries
+t table target text texts theirs tied tokens total totals u uniform update v value values
+vocabulary wanted weight weights word words x x_train y_train
+"""
+OTHERS = {*_OTHERS.split()}
 
 IDS = torch.tensor([[4, 5, 2], [6, 2, 0]])  # (2, 3)
 SEEN = torch.tensor([[True, True, True], [True, True, False]])  # (2, 3)
 ALL = torch.ones(5, 5, dtype=torch.bool).tril()
 SIZE = {"d_model": 12, "n_heads": 3, "d_ff": 8}
+LAYER = SIZE | {"n_heads": 1}
+STACK = LAYER | {"n_layers": 1}
 
 
 def draw(*shape):
@@ -360,24 +302,16 @@ CALLS = {
     "LayerNorm": of(transformer_blocks.LayerNorm, d_model=4, eps=1e-5),
     "FeedForward": of(transformer_blocks.FeedForward, d_model=4, d_ff=8, dropout=0.1),
     "Residual": of(transformer_blocks.Residual, dropout=0.1),
-    "EncoderLayer": of(transformer_blocks.EncoderLayer, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
+    "EncoderLayer": of(transformer_blocks.EncoderLayer, **LAYER),
     "EncoderLayer.forward": of_module(
         lambda: transformer_blocks.EncoderLayer(**SIZE), x=X, mask=ALL
     ),
-    "DecoderLayer": of(transformer_blocks.DecoderLayer, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
+    "DecoderLayer": of(transformer_blocks.DecoderLayer, **LAYER),
     "DecoderLayer.forward": of_module(
         lambda: transformer_blocks.DecoderLayer(**SIZE), x=X, memory=X, mask=ALL, memory_mask=ALL
     ),
     "layer_parameters": of(transformer_blocks.layer_parameters, d_model=4, d_ff=8),
-    "Translator": of(
-        transformer.Translator,
-        source_size=9,
-        target_size=9,
-        d_model=12,
-        n_heads=1,
-        d_ff=8,
-        dropout=0.1,
-    ),
+    "Translator": of(transformer.Translator, source_size=9, target_size=9, **LAYER),
     "Translator.encode": of_module(_translator, "encode", source=IDS, source_mask=SOURCE_MASK),
     "Translator.decode": of_module(
         _translator,
@@ -390,26 +324,13 @@ CALLS = {
     "Translator.forward": of_module(
         _translator, source=IDS, target=IDS, source_mask=SOURCE_MASK, target_mask=TARGET_MASK
     ),
-    "Encoder": of(transformer.Encoder, n_layers=2, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
+    "Encoder": of(transformer.Encoder, n_layers=2, **LAYER),
     "Encoder.forward": of_module(lambda: transformer.Encoder(2, **SIZE), x=X),
-    "Decoder": of(transformer.Decoder, n_layers=2, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
+    "Decoder": of(transformer.Decoder, n_layers=2, **LAYER),
     "Decoder.forward": of_module(
-        lambda: transformer.Decoder(2, **SIZE, fused=True),
-        x=X,
-        memory=X,
-        mask=ALL,
-        memory_mask=ALL,
+        lambda: transformer.Decoder(2, **SIZE, fused=True), x=X, memory=X, mask=ALL, memory_mask=ALL
     ),
-    "Transformer": of(
-        transformer.Transformer,
-        source_size=9,
-        target_size=9,
-        d_model=12,
-        n_heads=1,
-        d_ff=8,
-        n_layers=1,
-        dropout=0.1,
-    ),
+    "Transformer": of(transformer.Transformer, source_size=9, target_size=9, **STACK),
     "Transformer.translate": of_module(_transformer, "translate", source=IDS, max_length=4),
     "transformer_parameters": of(
         transformer.transformer_parameters,
@@ -460,9 +381,7 @@ CALLS = {
     "language_model_loss": of(
         language.language_model_loss, logits=draw(2, 3, 9), tokens=IDS, counted=SEEN
     ),
-    "DecoderOnly": of(
-        language.DecoderOnly, vocab_size=9, d_model=12, n_heads=1, d_ff=8, n_layers=1, dropout=0.1
-    ),
+    "DecoderOnly": of(language.DecoderOnly, vocab_size=9, **STACK),
     "generate": of(language.generate, model=_logits, tokens=IDS, choose=_best, max_length=3),
     "local_block_attention": of(language.local_block_attention, q=Q, k=Q, v=Q, block=2),
     "memory_compressed_attention": of(
@@ -481,14 +400,7 @@ CALLS = {
         mask=SEEN.unsqueeze(0),
     ),
     "EncoderClassifier": of(
-        encoders_and_vision.EncoderClassifier,
-        n_classes=4,
-        max_length=5,
-        d_model=12,
-        n_heads=1,
-        d_ff=8,
-        n_layers=1,
-        dropout=0.1,
+        encoders_and_vision.EncoderClassifier, n_classes=4, max_length=5, **STACK
     ),
     "EncoderClassifier.encode": of_module(
         lambda: encoders_and_vision.EncoderClassifier(4, 5, **SIZE, n_layers=1),
@@ -511,30 +423,18 @@ CALLS = {
         patch_size=2,
         channels=1,
         n_classes=4,
-        d_model=12,
-        n_heads=1,
-        d_ff=8,
-        n_layers=1,
-        dropout=0.1,
+        **STACK,
     ),
     "blank_each_patch": of(encoders_and_vision.blank_each_patch, images=draw(2, 1, 4, 6), size=2),
     "BertEmbeddings": of(
         published_model.BertEmbeddings, vocab_size=9, max_length=5, d_model=4, n_types=2
     ),
     "bert_layer": of(published_model.bert_layer, d_model=12, n_heads=1, d_ff=8),
-    "BertLayers": of(published_model.BertLayers, d_model=12, n_heads=1, d_ff=8, n_layers=1),
+    "BertLayers": of(published_model.BertLayers, **STACK),
     "BertLayers.forward": of_module(
         lambda: published_model.BertLayers(12, 1, 8, n_layers=1), x=draw(2, 3, 12), mask=SEEN
     ),
-    "PublishedEncoder": of(
-        published_model.PublishedEncoder,
-        vocab_size=9,
-        max_length=5,
-        d_model=12,
-        n_heads=1,
-        d_ff=8,
-        n_layers=1,
-    ),
+    "PublishedEncoder": of(published_model.PublishedEncoder, vocab_size=9, max_length=5, **STACK),
     "rms_norm": of(modern_decoder.rms_norm, x=draw(2, 4), weight=torch.ones(4), eps=1e-6),
     "swiglu_units": of(modern_decoder.swiglu_units, d_ff=10, multiple=2),
     "SwiGLU": of(modern_decoder.SwiGLU, d_model=4, d_ff=6),
@@ -629,12 +529,7 @@ CALLS = {
         efficient_attention.grouped_query_attention, q=HEADS, k=HEADS, v=HEADS, mask=ALL
     ),
     "kv_cache_bytes": of(
-        recall.kv_cache_bytes,
-        T=3,
-        n_layers=2,
-        n_kv_heads=2,
-        d_head=4,
-        bytes_per_number=2,
+        recall.kv_cache_bytes, T=3, n_layers=2, n_kv_heads=2, d_head=4, bytes_per_number=2
     ),
     "operations_per_byte": of(
         efficient_attention.operations_per_byte,
@@ -646,7 +541,7 @@ CALLS = {
         bytes_per_number=2,
     ),
     # What lessons stand on, and training
-    "Sublayers": of(multi_head_attention.Sublayers, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
+    "Sublayers": of(multi_head_attention.Sublayers, **LAYER),
     "in_words": of(in_words, number=231, language="en"),
     "numbers": of(numbers, n_train=3, n_test=2, digits=1),
     "keywords.make": of(keywords.make, count=2, length=9, draw=torch.Generator()),

@@ -1,11 +1,13 @@
-"""The benchmark of attention: rows agree, the table is complete."""
+"""The benchmarks of attention, of searches and of training: rows agree, tables are complete."""
 
 import functools
+import re
 
 import pytest
 import torch
 
-from benchmarks import attention_kernels
+from attention.provided.models import translators
+from benchmarks import attention_kernels, decoding, training
 
 MAKES = [attention_kernels.kernels, attention_kernels.tables] + [
     functools.partial(attention_kernels.layers, name=name)
@@ -39,6 +41,24 @@ def test_the_table_ends_with_the_fused_layer(capsys):
     assert shown.count("layer, causal mask (T, T), cpu, T=16, forward") == 2
 
 
-def test_the_kernel_in_bfloat16_gives_the_same_but_for_rounding():
-    inputs, named = attention_kernels.types(16, "cpu")
-    assert 0 < attention_kernels.agree([function for function, _ in named.values()], inputs) < 0.05
+def test_searches_with_and_without_a_cache_are_compared(capsys, monkeypatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    checkpoint = str(translators.CHECKPOINTS / "numbers.safetensors")
+    decoding.main(["--sentences", "10", "--beam", "2", "--checkpoint", checkpoint])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6 and "673,408 parameters, 10 sentences" in lines[0]
+    assert sum("with a cache" in line for line in lines) == 2
+    assert float(lines[-1].removeprefix("ratio: ")) > 0
+
+
+@pytest.mark.long
+def test_all_rungs_of_the_ladder_are_printed_and_the_last_is_compared(capsys, monkeypatch):
+    sizes = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 40}
+    monkeypatch.setitem(training.SIZES, "tiny", sizes)
+    monkeypatch.setattr(training, "peak_flops", lambda device, dtype, n: 1e9)
+    training.main(["--size", "tiny", "--device", "cpu", "--tokens", "64", "--quick"])
+    lines = capsys.readouterr().out.splitlines()
+    wanted = [name for name, _ in training.rungs(torch.device("cpu"), compiled=False)]
+    shown = [name for name in wanted if any(line.startswith(f"  {name} ") for line in lines)]
+    assert shown == wanted and len(wanted) == 5
+    assert float(re.search(r"what helped: ([\d.]+)$", lines[-1])[1]) > 0

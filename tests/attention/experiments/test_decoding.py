@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from attention.decoding import beam_search, follow_beams
+from attention.decoding import beam_search
 from attention.experiments import decoding as experiments
 from tests.attention.test_decoding import small, sources
 
@@ -28,36 +28,10 @@ def test_asked_again_the_model_says_what_the_search_says():
 
 
 @pytest.fixture
-def early(monkeypatch):
-    found = experiments.early(0)
-    monkeypatch.setenv("NBGRADER_EXECUTION", "1")  # from here on, few numbers
-    return found
-
-
-@pytest.fixture
 def hardly_trained(monkeypatch):
     """The same after five steps, for what does not depend on what it learned."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "1")
     return experiments.early.__wrapped__(0)
-
-
-@pytest.mark.long
-def test_a_cache_that_stays_is_noticed(early, capsys):
-    follow = {"follows": follow_beams, "stays": lambda cache, origin: cache}
-    experiments.cache_that_stays(*early, beam_search, follow)
-    follows, stays = (line.split() for line in capsys.readouterr().out.splitlines()[:2])
-    assert follows[6].rstrip(",") == follows[9]
-    assert float(stays[6].rstrip(",")) > float(stays[9]) + 1
-
-
-@pytest.mark.long
-def test_a_number_has_its_pair_and_a_next_letter(early):
-    model, corpus = early
-    assert experiments.pair_of(corpus, 816)[2] == "achthundertsechzehn"
-    scores = experiments.next_letter(model, corpus, 816, "achthundert")
-    assert corpus.target_vocabulary.tokens[scores.argmax()] in "sz"
-    axes = experiments.next_letters({"all": scores, "halved": scores / 2}, corpus)
-    assert [ax.get_title(loc="left") for ax in axes] == ["all", "halved"]
 
 
 def test_what_is_recorded_is_drawn(hardly_trained):

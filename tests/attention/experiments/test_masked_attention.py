@@ -2,26 +2,22 @@
 
 import math
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 
 from attention.experiments.masked_attention import (
     LETTERS,
-    LONGEST,
     TRAINED_ON,
     Speller,
     companions,
-    draw_masks,
     least_loss,
     steps_to_meet,
     train_speller,
     weight_on_padding,
     what_leaks_are_worth,
-    write,
     wrong_ways_to_mask,
 )
-from attention.masked_attention import causal_mask, local_mask, masked_attention, padding_mask
+from attention.masked_attention import causal_mask, local_mask, masked_attention
 
 
 def causal(q, k, v):
@@ -31,13 +27,6 @@ def causal(q, k, v):
 @pytest.mark.parametrize(("window", "steps"), [(0, None), (1, 8), (2, 4), (3, 3), (8, 1)])
 def test_a_window_needs_as_many_layers_as_it_takes_steps_from_end_to_end(window, steps):
     assert steps_to_meet(local_mask(9, window)) == steps
-
-
-def test_masks_are_drawn_as_tables_of_queries_and_keys():
-    steps = draw_masks({"padding": padding_mask(torch.tensor([2]), 4), "all": local_mask(4, 3)})
-    assert steps == {"padding": None, "all": 1}
-    first = plt.gcf().axes[0].images[0].get_array()
-    assert first.tolist() == [[1, 1, 0, 0]] * 4
 
 
 def test_wrong_ways_to_mask_are_wrong_and_padding_takes_its_share():
@@ -55,11 +44,6 @@ def test_a_causal_speller_does_not_look_ahead():
     other = letters.clone()
     other[:, 5:] = 3
     torch.testing.assert_close(model(letters)[:, :5], model(other)[:, :5])
-
-
-def test_no_word_is_longer_than_the_positions():
-    torch.manual_seed(0)
-    assert max(map(len, write(Speller(causal), count=20))) <= LONGEST
 
 
 def test_a_leak_goes_below_the_least_loss_and_a_causal_mask_does_not():

@@ -7,15 +7,13 @@ import torch
 
 from attention.experiments import published_model as experiments
 from attention.interpretability import HiddenTokenAttribution
-from attention.provided.data import sentences
 from attention.provided.models import model_file
 from attention.provided.models.bert import minilm
-from attention.provided.models.bert.files import PUBLISHED, SMALL, UNTRAINED_SMALL, build
+from attention.provided.models.bert.files import PUBLISHED, SMALL, build
 from attention.published_model import (
     PublishedEncoder,
     gelu,
     rename_weights,
-    search,
     sentence_vectors,
     wordpiece,
 )
@@ -65,13 +63,6 @@ def test_another_layer_than_the_library_s_shows_in_the_difference():
     assert max(largest) > 1e-3
 
 
-def test_a_seed_decides_an_untrained_model_and_no_other():
-    one, same, other = (build(UNTRAINED_SMALL, seed, *LESSON).model(SAMPLE) for seed in (0, 0, 1))
-    assert torch.equal(one, same) and not torch.equal(one, other)
-    one, other = (build(SMALL, seed, *LESSON).model(SAMPLE) for seed in (0, 1))
-    assert torch.equal(one, other)
-
-
 @pytest.mark.parametrize("change", experiments.CHANGES)
 def test_each_change_changes_the_vectors(change):
     right, wrong = (build(SMALL, 0, *LESSON) for _ in range(2))
@@ -99,15 +90,6 @@ def test_without_the_published_model_its_record_is_shown(without, capsys):
     assert minilm.COMMAND in out
 
 
-def test_a_question_is_answered_by_the_stand_in_and_by_the_record(without, capsys):
-    pieces = (*LESSON, sentence_vectors, search)
-    experiments.ask("turn a string into a date", *pieces)
-    out = capsys.readouterr().out
-    assert out.startswith("stand-in") and out.count("\n  0.") == 6
-    experiments.ask("what is a tensor?", *pieces)
-    assert minilm.COMMAND in capsys.readouterr().out
-
-
 def test_a_stored_output_is_not_taken_from_an_altered_file(tmp_path, monkeypatch):
     path = tmp_path / "outputs.safetensors"
     path.write_bytes(experiments.TRANSFORMERS.read_bytes()[:-8] + b"altered!")
@@ -130,9 +112,3 @@ def test_attribution_along_random_directions_is_near_that_along_all():
     estimated = experiments.attributed(bert.model.encoder.layers, x, seed=0)
     torch.testing.assert_close(estimated, exact, atol=0.03, rtol=0)
     assert (estimated - exact).abs().max() > 0
-
-
-def test_equally_near_passages_are_found_by_chance():
-    one, two = torch.eye(2), torch.ones(2, 2)
-    assert sentences.share_found(one, one) == [1, 1]
-    assert sentences.share_found(one, two) == [0.5, 1]
