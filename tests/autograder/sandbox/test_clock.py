@@ -40,40 +40,38 @@ def lasts(machine, silent=True, seconds=5.0, patience=10.0, notebook=1000.0):
 
 
 class TestClock:
-    def test_work_counts_as_processor_time(self):
-        waited, error = lasts(Machine(awake=True, share=1.0))
-        assert waited == pytest.approx(5, abs=0.3)
-        assert (str(error), error.starved) == ("it took more than 5 s of processor time", False)
-
-    def test_a_process_that_gets_a_fifth_of_a_core_has_five_times_as_long(self):
-        waited, error = lasts(Machine(awake=True, share=0.2))
-        assert waited == pytest.approx(25, abs=1)
-        assert not error.starved
-
-    def test_processes_side_by_side_are_added_up(self):
-        assert lasts(Machine(awake=True, share=4.0))[0] == pytest.approx(1.25, abs=0.3)
-
-    def test_sleep_counts_and_is_named(self):
-        waited, error = lasts(Machine(awake=False, share=0.2))
-        assert waited == pytest.approx(5, abs=0.3)
-        assert "1.0 s of work and 4.0 s in which it slept or waited" in str(error)
-
-    def test_what_came_before_it_was_read_is_not_sleep(self):
-        waited, error = lasts(Machine(awake=False, share=0.0), silent=False)
-        assert (waited, error.starved) == (pytest.approx(50, abs=0.3), True)
-
-    def test_a_machine_that_gives_nothing_is_waited_for_and_blamed(self):
-        waited, error = lasts(Machine(awake=True, share=0.01))
-        assert waited == pytest.approx(50, abs=0.3)
-        assert error.starved
-        assert str(error).startswith(
-            "it was not done after 50 s, in which this machine gave it 0.5 s"
-        )
-
-    def test_the_notebooks_time_is_that_of_all_requests(self):
-        waited, error = lasts(Machine(awake=True, share=1.0), seconds=5, notebook=3)
-        assert waited == pytest.approx(3, abs=0.3)
-        assert str(error).startswith("the notebook's time is up: it took more than 3 s")
+    @pytest.mark.parametrize(
+        ("awake", "share", "how", "seconds", "starved", "says"),
+        [
+            (True, 1.0, {}, 5, False, "it took more than 5 s of processor time"),
+            (
+                True,
+                0.2,
+                {},
+                25,
+                False,
+                "of processor time",
+            ),  # a fifth of a core
+            (True, 4.0, {}, 1.25, False, "of processor time"),  # processes side by side
+            (False, 0.2, {}, 5, False, "1.0 s of work and 4.0 s in which it slept or waited"),
+            (False, 0.0, {"silent": False}, 50, True, ""),  # it came before it was read
+            (True, 0.01, {}, 50, True, "after 50 s, in which this machine gave it 0.5 s"),
+            (
+                True,
+                1.0,
+                {"notebook": 3},
+                3,
+                False,
+                "the notebook's time is up: it took more than 3",
+            ),
+        ],
+    )
+    def test_work_and_sleep_are_charged_and_waiting_is_not(
+        self, awake, share, how, seconds, starved, says
+    ):
+        waited, error = lasts(Machine(awake, share), **how)
+        assert waited == pytest.approx(seconds, rel=0.04, abs=0.3)
+        assert error.starved == starved and says in str(error)
 
     def test_a_machine_that_slept_takes_a_second_at_most(self):
         clock = Clock(Machine(awake=False, share=0.0).look, Allowance(1000, 10), 10)
