@@ -36,24 +36,22 @@ def run(encoding, main, *words):
     return status, stream.buffer.getvalue().decode(encoding)
 
 
-@encodings
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_the_help_of_every_command(encoding, command):
-    status, said = run(encoding, cli.main, command, "--help")
-    assert status == 0 and f"usage: autograder {command}" in said
+OTHERS = (
+    attention.search.__main__,
+    attention.train.__main__,
+    attention.translate.__main__,
+    attention.write.__main__,
+)
 
 
 @encodings
 @pytest.mark.parametrize(
-    "program",
-    [
-        *(attention.search.__main__, attention.train.__main__),
-        *(attention.translate.__main__, attention.write.__main__),
-    ],
+    ("main", "words"),
+    [*((cli.main, [name]) for name in cli.COMMANDS), *((other.main, []) for other in OTHERS)],
 )
-def test_the_help_of_the_other_programs(encoding, program):
-    status, said = run(encoding, program.main, "--help")
-    assert status == 0 and "usage: " in said
+def test_the_help_of_every_program(encoding, main, words):
+    status, said = run(encoding, main, *words, "--help")
+    assert status == 0 and f"usage: {' '.join(['autograder', *words]) if words else ''}" in said
 
 
 @encodings
