@@ -7,14 +7,10 @@ from attention.bahdanau_attention import additive_scores, masked_softmax
 from attention.experiments import bahdanau_attention
 from attention.experiments.bahdanau_attention import Additive, Compared
 from attention.experiments.score_functions import Scored
-from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import EOS
-from attention.provided.figures import seeds
 from attention.provided.models.additive_attention import attend
 from attention.score_functions import KINDS, score
 from attention.train import shipped
-
-F64 = torch.float64
 
 
 def test_attend_is_the_scores_and_the_masked_softmax_of_lesson_03():
@@ -63,11 +59,6 @@ def test_frames_hold_the_letters_of_tens_and_ones():
     assert shown == {"ones": ("einund", "one"), "tens": ("dreißig", "thirty")}
 
 
-def test_only_numbers_that_german_turns_around_have_frames():
-    pairs = [[number, "", ""] for number in (7, 11, 19, 20, 21, 30, 99, 100, 105, 142)]
-    assert [pair[0] for pair in bahdanau_attention.turned_around(pairs)] == [21, 99, 142]
-
-
 def test_a_first_letter_needs_its_word_more_than_a_later_one():
     model, corpus = shipped.trained("bahdanau_attention")
     found = bahdanau_attention.with_and_without(model, corpus)
@@ -76,22 +67,6 @@ def test_a_first_letter_needs_its_word_more_than_a_later_one():
     assert min(first["with"], later["with"]) > 0.95
     assert later["look"] < 0.7 < first["look"]
     assert min(first["other"], later["other"]) > 0.99  # it is their own word that counts
-
-
-def test_rows_are_chosen_by_their_settings():
-    rows = [{"seed": 0, "digits": [5, 6], "accuracy": [0.4, 0.2]}, {"seed": 1, "late": True}]
-    assert seeds.where(rows, late=None) == rows[:1]
-    assert seeds.at_digits(rows[:1], 6) == [0.2]
-
-
-def test_bands_and_dots_can_be_drawn():
-    rows = [{"digits": [5, 6], "accuracy": [0.4, 0.2]}, {"digits": [5, 6], "accuracy": [0.8, 0.1]}]
-    assert seeds.bands({"one": rows}).get_ylabel() == "translated without error"
-    assert len(seeds.dots({"one": [0.1, 0.3], "other": [1.0]}).lines) == 4
-
-
-def test_the_corpus_has_enough_numbers_turned_around():
-    assert len(bahdanau_attention.turned_around(numbers().test)) > 700
 
 
 def test_without_a_mask_the_loss_grows_with_the_padding():
@@ -103,31 +78,3 @@ def test_words_in_any_order_are_translated_and_unknown_ones_left_out():
     model, corpus = shipped.trained("bahdanau_attention")
     written = bahdanau_attention.alignment_of("seventy banana four", model, corpus)
     assert written == "vierundsiebzig"
-
-
-def test_in_how_many_runs_most_long_numbers_are_right():
-    assert list(bahdanau_attention.one_factor_at_a_time().values()) == [3, 4, 0, 0]
-
-
-def test_with_a_backward_rnn_first_letters_look_at_their_word_and_without_one_at_eos(capsys):
-    axes = bahdanau_attention.alignments(*shipped.trained("bahdanau_attention"))
-    assert [ax.get_xlabel() for ax in axes] == ["74", "931, both directions", "931, forward only"]
-    *_, own, at_eos, own_forward, at_eos_forward = (
-        [float(share) for share in line.split()[-6:]]
-        for line in capsys.readouterr().out.splitlines()
-        if not line.startswith("of")
-    )
-    assert min(own) > 0.8 > 0.2 > max(own_forward)
-    assert max(at_eos) < 0.1 < 0.7 < min(at_eos_forward)
-
-
-def test_looks_at_eos_are_counted_where_they_are():
-    class LooksAtEOS:
-        def align(self, source, lengths, target):
-            weights = torch.zeros(*target.shape, source.shape[1])
-            weights[torch.arange(len(source)), :, lengths - 1] = 1
-            return None, weights
-
-    found = bahdanau_attention.looks_of(LooksAtEOS(), numbers())
-    assert found["EOS"] == 1
-    assert found["alignment"] == [[0, 0, 0, 0, 1]] * len("neunhunderteinunddreißig.")

@@ -6,17 +6,14 @@ import torch
 from attention.experiments import scaled_dot_product_attention as experiments
 from attention.experiments.scaled_dot_product_attention import (
     ROOT_D,
-    Fetcher,
     fetch,
     influence,
     pointing_items,
-    spread_in_the_translator,
     turn_back,
 )
 from attention.scaled_dot_product_attention import (
     SelfAttentionHead,
     attention_multiplications,
-    dot_product_statistics,
     rnn_multiplications,
     scaled_dot_product_attention,
     softmax_gradient_norm,
@@ -32,13 +29,6 @@ def test_each_item_reports_the_content_of_the_one_it_asks_for():
             assert torch.equal(y[b, t], x[b, place, 16:])
 
 
-@pytest.mark.parametrize(("roles", "count"), [("", 0), ("qkv", 1), ("k v", 2), ("q k v", 3)])
-def test_roles_that_share_a_matrix_have_one(roles, count):
-    model = Fetcher(roles)
-    assert sum(p.numel() for p in model.W.parameters()) == count * 20 * 20
-    assert model(torch.zeros(2, 8, 20)).shape == (2, 8, 4)
-
-
 def test_losses_fall_only_with_matrices():
     assert fetch("", seed=0, steps=150)[-1] > 0.7 > fetch("q k v", seed=0, steps=150)[-1]
 
@@ -48,12 +38,6 @@ def test_large_scores_fail_through_the_context_only():
     failed, _ = turn_back(scaled_dot_product_attention, **setting)
     learned, _ = turn_back(scaled_dot_product_attention, **setting, log_loss=True)
     assert failed[-1] > 1 > 0.01 > learned[-1]
-
-
-def test_the_scores_of_lesson_04_are_small_without_a_division():
-    found = spread_in_the_translator(0)
-    assert 0.2 < found["entries"] < 0.4
-    assert 0.3 < found["spread"] < 1
 
 
 def test_the_influence_is_flat_for_attention_and_fades_for_the_others():
@@ -66,12 +50,6 @@ def test_the_influence_is_flat_for_attention_and_fades_for_the_others():
 def test_one_of_many_random_keys_takes_all_the_weight_of_a_long_query():
     largest = experiments.weights_of_random_keys()
     assert largest[4] < 0.6 < 0.9 < largest[1024]
-
-
-def test_the_variance_of_dot_products_is_the_length_of_the_vectors():
-    variances = experiments.spread_of_dot_products(dot_product_statistics)
-    for d, variance in variances.items():
-        assert variance == pytest.approx(d, rel=0.05)
 
 
 def test_scores_are_mutual_with_one_projection_only_and_order_does_not_matter():

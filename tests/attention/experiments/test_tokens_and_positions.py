@@ -1,6 +1,5 @@
 """The task of lesson 08: its positions are those of the lesson, and it learns."""
 
-import pytest
 import torch
 
 from attention.experiments import tokens_and_positions
@@ -37,17 +36,6 @@ def test_without_positions_the_order_changes_nothing():
     torch.manual_seed(0)
     model, ids = LooksBack("none"), torch.randint(16, (2, 9))
     torch.testing.assert_close(model(ids.flip(1)).flip(1), model(ids))
-
-
-def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="'relative' is none of none, learned"):
-        LooksBack("relative")
-
-
-def test_one_matrix_leads_five_positions_on():
-    later = sinusoidal_positions(POSITIONS + 5, 8)
-    turned_on = sinusoidal_positions(POSITIONS, 8) @ tokens_and_positions.rotation(5, 8)
-    torch.testing.assert_close(turned_on, later)
 
 
 def test_only_positions_tell_the_two_sentences_apart():

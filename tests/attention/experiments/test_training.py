@@ -1,8 +1,5 @@
 """The recorded trainings of lessons 11 and 12: their schedules, batches and measures."""
 
-import copy
-import math
-
 import matplotlib
 import pytest
 import torch
@@ -12,8 +9,7 @@ matplotlib.use("agg")
 from attention.experiments import numbers_training, training, training_on_gpu
 from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import PAD
-from attention.provided.figures import plots, seeds
-from attention.training import batch_by_tokens, label_smoothed_loss, noam_learning_rate
+from attention.training import batch_by_tokens, noam_learning_rate
 
 
 def test_the_schedule_is_that_of_the_paper_up_to_its_peak():
@@ -73,52 +69,8 @@ def test_batches_are_numbered_and_come_in_a_new_order_in_every_epoch():
     assert sorted(lengths[0]) == sorted(lengths[1])
 
 
-def test_the_smallest_smoothed_loss_is_the_entropy_of_the_targets():
-    right, rest = 0.9 + 0.1 / 24, 0.1 / 24
-    entropy = -right * math.log(right) - 23 * rest * math.log(rest)
-    assert training.certainty(label_smoothed_loss)[0.1] == pytest.approx(entropy, abs=1e-3)
-
-
 def test_what_is_recorded_is_drawn():
     drawn = (training.optimizers, training.warm_up_by_depth, training.overfitting)
     for draw in (*drawn, training.clipping, training.angles, training.parts_changed):
         assert draw()
     assert len(training_on_gpu.sixteen_bits()) == 2
-
-
-@pytest.mark.long
-def test_a_training_resumes_exactly_with_all_of_its_state():
-    stored = {}
-
-    def save(path, step, done):
-        parts = {"model": step.model, "optimizer": step.optimizer}
-        stored.update({name: copy.deepcopy(part.state_dict()) for name, part in parts.items()})
-        stored["done"] = done
-
-    def resume(path, step, parts):
-        for part in parts:
-            getattr(step, part).load_state_dict(stored[part])
-        return stored["done"] + 1
-
-    found = training_on_gpu.interrupted(save, resume, stop=2, steps=4)
-    assert found["never stopped"] == found["all of the state"]
-    assert found["never stopped"][0] == found["weights only"][0]
-    assert found["never stopped"][1] != found["weights only"][1]
-
-
-def test_a_rung_that_a_machine_lacks_is_refused():
-    training_on_gpu.refuse_rung("bfloat16", "cpu")
-    training_on_gpu.refuse_rung("TF32", "cuda")
-    for name in ("TF32", "torch.compile"):
-        with pytest.raises(RuntimeError, match="NVIDIA"):
-            training_on_gpu.refuse_rung(name, "cpu")
-
-
-def test_every_seed_is_drawn():
-    ax = seeds.dots({"one": [1.0, 2.0], "other": [3.0, 4.0]})
-    assert [len(line.get_xdata()) for line in ax.lines if line.get_marker() == "o"] == [2, 2]
-    rows = [{"x": x, "y": 9.0 * x} for x in (0.1, 0.1, 1.0)]
-    ax = seeds.sweep(rows, "x", "y", plots.panels(), "label", most=4.0)
-    assert max(max(line.get_ydata()) for line in ax.lines) == 4.0
-    ax = seeds.curves({"a": [[1.0, 2.0], [3.0, 2.0]]}, [0, 1], plots.panels())
-    assert list(ax.lines[0].get_ydata()) == [2.0, 2.0]

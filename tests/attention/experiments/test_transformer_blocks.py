@@ -6,7 +6,6 @@ import torch
 from attention.experiments import transformer_blocks
 from attention.experiments.transformer_blocks import (
     SIZES,
-    Reverser,
     Switched,
     first_step,
     train,
@@ -37,11 +36,6 @@ def test_with_everything_off_the_updates_follow_each_other():
     torch.testing.assert_close(layer(x), layer.feed_forward(layer.attention(x, x, x)))
 
 
-def test_an_unknown_norm_is_refused():
-    with pytest.raises(ValueError, match="'sandwich' is none of pre, post, none"):
-        Switched(*SIZES, norm="sandwich")
-
-
 def test_a_shallow_stack_learns():
     found = train_one("pre", seed=1, n_layers=2)
     assert found["losses"][0] > 2
@@ -66,11 +60,6 @@ def test_a_smaller_step_moves_less():
     small, large = (first_step("post", 1, rate) for rate in (0.0001, 0.001))
     assert small["gradient"] == large["gradient"]
     assert 0 < small["moved"] < large["moved"]
-
-
-def test_a_reverser_scores_ten_digits():
-    model = Reverser(lambda: Switched(*SIZES), pre_norm=False)
-    assert model(torch.zeros(2, 6, dtype=torch.int64)).shape == (2, 6, 10)
 
 
 def test_the_gradient_fades_without_skip_connections():

@@ -1,17 +1,12 @@
 """Lesson 14's figures: test sets drawn in common vary less, and what is recorded is shown."""
 
 import matplotlib
-import pytest
 import torch
 
 matplotlib.use("agg")
 
 from attention.experiments import translation
 from attention.translation import bleu, corpus_statistics, paired_bootstrap
-
-
-def test_the_middle_leaves_out_as_much_on_both_sides():
-    assert translation.middle(torch.arange(1001.0)) == pytest.approx([25.0, 975.0], abs=1e-3)
 
 
 def test_test_sets_are_drawn_again_with_the_same_seed():

@@ -51,45 +51,6 @@ def test_each_lesson_adds_its_stages(capsys):
         assert [line[: len(stage)] for line, stage in zip(lines[1:], shown, strict=True)] == shown
 
 
-def gru(into, d):
-    """How many parameters a GRU has."""
-    return 3 * d * (into + d) + 6 * d
-
-
-def annotations(numbers_more):
-    """How many parameters the decoder has more if an annotation has so many numbers more."""
-    return numbers_more * (64 + 3 * 64 + len(numbers().target_vocabulary))
-
-
-def block():
-    """How many parameters an encoder layer has: attention, two layers, two normalisations."""
-    return 4 * (64 * 64 + 64) + 2 * 64 * 128 + 128 + 64 + 2 * 2 * 64
-
-
-CHANGES = [  # a stage, the one it is compared with, and all the parameters that it has more
-    ("03", "02", lambda: gru(32, 64) + 64 * 64 + 64 * 128 + 64 + annotations(64)),
-    ("04 additive", "03", lambda: 2 * (gru(32, 32) - gru(32, 64)) - 64 * 64 - annotations(64)),
-    ("04 scaled", "04 additive", lambda: -(2 * 64 * 64 + 64)),
-    ("05", "04 scaled", lambda: 3 * 64 * 64),
-    ("06", "05", lambda: 0),
-    ("07 four heads, W_o, biases", "05", lambda: 64 * 64 + 4 * 64),
-    ("08 rows of 64", "07", lambda: 32 * len(numbers().source_vocabulary) - 2 * gru(32, 32)),
-    ("08 positions", "08 rows of 64", lambda: 0),
-    ("09 two blocks", "08 positions", lambda: 2 * block() + 2 * 64),
-]
-
-
-@pytest.mark.parametrize(("stage", "before", "more"), CHANGES)
-def test_what_a_stage_s_name_does_not_say_is_as_before(stage, before, more):
-    recorded = translator_so_far.stages()
-    one, other = (
-        next(rows for name, rows in recorded.items() if name.startswith(begins))
-        for begins in (stage, before)
-    )
-    assert [row["seed"] for row in one] == [row["seed"] for row in other] == [0, 1, 2]
-    assert one[0]["parameters"] - other[0]["parameters"] == more()
-
-
 @pytest.mark.parametrize(
     "stage",
     [
@@ -107,13 +68,6 @@ def test_padding_changes_a_translation_only_where_it_is_not_hidden(stage):
     one = model(alone.source, alone.lengths, alone.target)[0]
     two = model(beside.source, beside.lengths, beside.target)[0, :width]
     assert torch.allclose(one, two, atol=1e-5) == (stage != "06 no mask")
-
-
-def test_dividing_hurts_without_matrices_and_helps_with_two(capsys):
-    assert translator_so_far.matrices_and_division() == "helps"
-    said = capsys.readouterr().out
-    assert "5 digits  no matrix, divided        0.20  0.35  0.25  0.25  0.45  0.27" in said
-    assert "5 digits  W_q, W_k, divided         0.94  0.97  1.00  0.97  0.96  0.97" in said
 
 
 def test_a_matrix_that_is_left_out_leaves_the_others_start():
