@@ -15,7 +15,7 @@ from attention.search import __main__ as command
 from attention.search import index as indexes
 from attention.search import mine
 from attention.train.pieces import collected
-from attention.train.pieces.collected import RECORD, Piece
+from autograder.pieces import RECORD, Piece
 
 LIBRARY = Path(attention.__file__).parent
 LESSONS = {
@@ -142,18 +142,6 @@ def test_a_piece_that_raises_is_the_librarys(search, tmp_path):
 def test_a_wrong_norm_is_noticed_though_the_layers_take_pytorchs(search, tmp_path):
     _, _, err = search(write(tmp_path / "mine", LayerNorm=NORM))
     assert "LayerNorm: with it, the encoder" in err
-
-
-def test_a_piece_in_use_runs_in_the_search_itself(tmp_path):
-    file = files.small()
-    found = mine.use(write(tmp_path / "mine", gelu=COUNTED), "small", file)
-    try:
-        calls = collected.own("gelu").__globals__["calls"]
-        before = len(calls)
-        found.vectors(["Sort a list."])
-        assert len(calls) == before + file.sizes["n_layers"]
-    finally:
-        collected.take_back()
 
 
 def test_vectors_of_other_pieces_are_not_taken_from_the_index(search, tmp_path):

@@ -133,11 +133,6 @@ def test_what_does_not_fit_is_one_sentence(file, tmp_path, capsys, words, says):
     assert not (tmp_path / "run").exists()
 
 
-def test_files_may_stand_behind_options(file):
-    words = ["text", "--steps", "3", file, "--window", "4"]
-    assert command.parser().parse_intermixed_args(words).files == [file]
-
-
 def test_a_gpu_trains_it_too(file, tmp_path, capsys, monkeypatch):
     here, there = tmp_path / "here", tmp_path / "there"
     exact = ("--dtype", "float32", "--steps", "2", "--every", "1")
