@@ -79,21 +79,6 @@ def test_the_feedback_says_why_and_what_it_costs(graded):
         assert f"<b>Costs:</b> {cost}" in page.read_text(encoding="utf-8")
 
 
-def test_the_words_for_an_lms_name_care_and_lost_stages(graded, tmp_path):
-    root, _ = graded
-    to, like = tmp_path / "moodle.csv", tmp_path / "worksheet.csv"
-    names = "".join(f"{name},,\n" for name in ("ada", "ben", "cleo", "dan", "eve"))
-    like.write_text(f"Full name,Grade,Feedback comments\n{names}")
-    command = ["grades", "--course", str(root), "--lesson", "05", "--form", "moodle"]
-    assert cli.main([*command, "--like", str(like), "--to", str(to)]) == 0
-    with open(to, newline="", encoding="utf-8") as stream:
-        told = {row["Full name"]: row["Feedback comments"] for row in csv.DictReader(stream)}
-    assert f"{NAME} 4/4" in told["ada"]
-    assert f"{NAME} 3/4 (right, without care)" in told["ben"]
-    assert f"{NAME} 3/4 (lost: {STAGE})" in told["cleo"]
-    assert told["dan"].endswith(f"{NAME} 0/4")
-
-
 def test_the_students_own_check_says_in_part(graded, capsys):
     root, _ = graded
     path = root / "class" / "submitted" / "cleo" / SLUG / f"{SLUG}.ipynb"
