@@ -1,21 +1,16 @@
 """Grades from nbgrader's gradebook in the form that an LMS imports."""
 
 import csv
-import html
 import io
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from nbgrader.api import Gradebook, SubmittedAssignment
 
-from autograder import CourseError, cell_metadata, lessons
-from autograder.collecting import filename_clues
-from autograder.collecting.filename_clues import Clues
+from autograder import CourseError, lessons
 from autograder.collecting.lms_csv import Table
 from autograder.collecting.roster import COLUMNS, Roster, Student, find_columns, plain, student_rows
-from autograder.files import write_aside
 from autograder.grading.classroom.deadline_extensions import handed_in
 from autograder.grading.classroom.formula_escaping import harmless
 
@@ -29,7 +24,6 @@ NAMES = {name: COLUMNS[name] for name in ("full_name", "last_name", "first_name"
 MOODLE = {
     "grade": ("grade", "bewertung"),
     "most": ("maximumgrade", "bestwertung", "maximalebewertung"),
-    "feedback": ("feedbackcomments", "feedbackalskommentar"),
 }
 FIELDS = list(Student.__annotations__)  # the first columns of a table of our own
 TITLE = re.compile(r"(.*?)\s*\(\d+\)\s*")
@@ -39,11 +33,10 @@ LEFT_ALONE = {"EX", "N/A"}  # what Canvas writes for those who are excused or no
 
 @dataclass(frozen=True)
 class Score:
-    """What a student has for a lesson: points with the penalty taken off, and words on them."""
+    """What a student has for a lesson: points with the penalty taken off."""
 
     points: float
     unfinished: bool = False  # a person has yet to grade some of it
-    words: str = ""
 
 
 @dataclass
@@ -67,38 +60,18 @@ class Filled:
     without_column: list[str] = field(default_factory=list)  # lessons, in sentences
 
 
-Notes = Mapping[str, Mapping[str, str]]  # by student and exercise: why points were lost, in short
-
-
-def of_lesson(book: Gradebook, slug: str, notes: Notes | None = None) -> Lesson:
-    """The scores of a lesson; with ``notes``, what was earned for which exercise, and comments."""
+def of_lesson(book: Gradebook, slug: str) -> Lesson:
+    """The scores of a lesson."""
     assignment = book.find_assignment(slug)
     one = SubmittedAssignment
     rows = book.db.query(
         one.student_id, one.score, one.late_submission_penalty, one.needs_manual_grade
     ).filter(one.assignment_id == assignment.id, handed_in())
-    told = {} if notes is None else _words(book, slug, notes)
     scores = {
-        student: Score(max(0.0, raw - (late or 0.0)), bool(manual), told.get(student, ""))
+        student: Score(max(0.0, raw - (late or 0.0)), bool(manual))
         for student, raw, late, manual in rows
     }
     return Lesson(slug, float(assignment.max_score), scores)
-
-
-def _words(book: Gradebook, slug: str, notes: Notes) -> dict[str, str]:
-    told = {}
-    for submission in book.assignment_submissions(slug):
-        parts, own = [], notes.get(submission.student_id, {})
-        for notebook in submission.notebooks:
-            for grade in notebook.grades:
-                name = cell_metadata.exercise_called(grade.cell.name)
-                note = "" if grade.manual_score is not None else own.get(name, "")
-                parts.append(f"{name} {grade.score:g}/{grade.max_score:g}{note and f' ({note})'}")
-            if notebook.late_submission_penalty:
-                parts.append(f"late: -{notebook.late_submission_penalty:g}")
-            parts += [one.manual_comment for one in notebook.comments if one.manual_comment]
-        told[submission.student_id] = html.escape("; ".join(parts), quote=False)
-    return told
 
 
 def columns_of(table: Table, slugs: Iterable[str], given: str | None = None) -> dict[str, int]:
@@ -148,7 +121,7 @@ def fill_canvas(
 
 
 def fill_moodle(table: Table, lesson: Lesson, roster: Roster, how: "How") -> Filled:
-    """Write a lesson's scores into a grading worksheet of Moodle's, and words where there are none.
+    """Write a lesson's scores into a grading worksheet of Moodle's.
 
     Raises CourseError if the table is no such worksheet.
     """
@@ -160,9 +133,6 @@ def fill_moodle(table: Table, lesson: Lesson, roster: Roster, how: "How") -> Fil
         most = table.cell(row, columns.get("most"))
         how.check(table, lesson, most)
         _write(table, row, columns["grade"], how.text(lesson, student, most), done)
-        words = lesson.scores[student].words if student in lesson.scores else ""
-        if words and "feedback" in columns and not table.cell(row, columns["feedback"]):
-            table.fill(row, columns["feedback"], harmless(words))
     return done
 
 
@@ -204,16 +174,6 @@ def made_anew(students: Iterable[Student], found: Collection[Lesson], how: How) 
     return stream.getvalue().encode()
 
 
-def save(path: Path, content: bytes, like: Path | None = None) -> None:
-    """Write a file in one step. Raises CourseError where it would replace the export it is like."""
-    if like is not None and path.exists() and path.samefile(like):
-        raise CourseError(f"--to {path} would replace the export; give another name")
-    try:
-        write_aside(path, content)
-    except OSError as error:
-        raise CourseError(f"{path} cannot be written: {error.strerror}") from None
-
-
 def _rows(
     table: Table, roster: Roster, found: Iterable[Lesson], done: Filled
 ) -> Iterable[tuple[int, str]]:
@@ -224,9 +184,9 @@ def _rows(
     for row in student_rows(table):
         ids = [text for kind in WHO if (text := table.cell(row, sure.get(kind)))]
         whole = " ".join(table.cell(row, names[kind]) for kind in NAMES if kind in names)
-        owner = filename_clues.owner(Clues("", (), ids, table.cell(row, number)), roster)
+        owner = roster.owner(ids, table.cell(row, number))
         if not owner.id and not owner.why.startswith("it may be"):
-            owner = filename_clues.owner(Clues("", (), [whole]), roster)
+            owner = roster.owner([whole])
         if not owner.id:
             done.strangers.append(f"row {row + 1}: {owner.why}")
         elif owner.id in seen:

@@ -1,39 +1,37 @@
-"""A CSV file as an LMS or a spreadsheet writes it: read, and filled in without any other change."""
+"""A CSV file as an LMS or a spreadsheet writes it: read, and written with what was filled in."""
 
-import re
+import csv
+import io
 from pathlib import Path
 
 from autograder import CourseError
 
 DELIMITERS = ",;\t"
-MARK = b"\xef\xbb\xbf"  # of UTF-8, which spreadsheets write first
-LINE_END = re.compile(r"\r\n|\n|\r|\Z")
+MARK = "\ufeff"  # of UTF-8, which spreadsheets write first
 
 
 class Table:
-    """Rows of texts. ``rows[0]`` is the header; what ``fill`` does not touch stays byte by byte.
-
-    The standard library's csv forgets which fields were quoted, so they are kept as they were.
-
-    Raises CourseError for what is no table.
-    """
+    """Rows of texts; ``rows[0]`` is the header. Raises CourseError for what is no table."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        text = self._decoded(_content(self.path))
-        first = text[: LINE_END.search(text).start()]  # type: ignore[union-attr]  # \Z always fits
+        text = self._text()
+        self._mark = MARK if text.startswith(MARK) else ""
+        first, _, _ = text.removeprefix(MARK).partition("\n")
         self.delimiter = max(DELIMITERS, key=first.count)
-        self._raw, self._ends = _fields(text, self.delimiter)
-        self.rows = [[_plain(field) for field in row] for row in self._raw]
-        if len(self.rows) < 2 or len(self.rows[0]) < 2:
+        self._line_end = "\r\n" if first.endswith("\r") else "\n"
+        stream = io.StringIO(text.removeprefix(MARK), newline="")
+        self.rows = list(csv.reader(stream, delimiter=self.delimiter))
+        if len(self.rows) < 2:
             raise CourseError(
                 f"{self.path}: no table: it needs a line of names of columns and rows"
             )
 
-    def _decoded(self, content: bytes) -> str:
-        self._mark = MARK if content.startswith(MARK) else b""
+    def _text(self) -> str:
         try:
-            return content.removeprefix(MARK).decode()
+            return self.path.read_bytes().decode()
+        except OSError as error:
+            raise CourseError(f"{self.path} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise CourseError(f"{self.path}: its text is not UTF-8: save it as CSV UTF-8") from None
 
@@ -43,46 +41,14 @@ class Table:
         return cells[column].strip() if column is not None and column < len(cells) else ""
 
     def fill(self, row: int, column: int, text: str) -> None:
-        for cells in (self.rows[row], self._raw[row]):
-            cells += [""] * (column + 1 - len(cells))
-        self.rows[row][column] = text
-        special = any(mark in text for mark in f'"\r\n{self.delimiter}')
-        doubled = text.replace('"', '""')
-        self._raw[row][column] = f'"{doubled}"' if special else text
+        """Write a cell."""
+        cells = self.rows[row]
+        cells += [""] * (column + 1 - len(cells))
+        cells[column] = text
 
     def bytes(self) -> bytes:
-        """The file as it is now."""
-        lines = zip(self._raw, self._ends, strict=True)
-        text = "".join(self.delimiter.join(cells) + end for cells, end in lines)
-        return self._mark + text.encode()
-
-
-def _content(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
-    if content.startswith(b"PK"):  # a spreadsheet's own form
-        raise CourseError(f"{path} is no CSV file: save the table as CSV UTF-8")
-    return content
-
-
-def _fields(text: str, delimiter: str) -> tuple[list[list[str]], list[str]]:
-    """Pair (rows of fields with their quotes, the line end of each row)."""
-    # What follows a closed quote in the same field is part of it, as in "a"b
-    one = rf'("[^"]*(?:""[^"]*)*"|[^{delimiter}\r\n]*)({delimiter}|\r\n|\n|\r|\Z)'
-    rows, ends, row = list[list[str]](), list[str](), list[str]()
-    for found in re.finditer(one, text):
-        if found.start() == len(text) and not row:  # after the end of the last line
-            break
-        row.append(found[1])
-        if found[2] != delimiter:
-            rows.append(row)
-            ends.append(found[2])
-            row = []
-    return rows, ends
-
-
-def _plain(field: str) -> str:
-    quoted = len(field) > 1 and field[0] == field[-1] == '"'
-    return field[1:-1].replace('""', '"') if quoted else field
+        """The file as it is now, with the delimiter and the line ends that it had."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, delimiter=self.delimiter, lineterminator=self._line_end)
+        writer.writerows(self.rows)
+        return (self._mark + stream.getvalue()).encode()

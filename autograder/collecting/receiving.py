@@ -5,7 +5,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +13,7 @@ from pathlib import Path
 from nbgrader.api import Assignment, Gradebook
 
 from autograder import lessons
-from autograder.collecting import filename_clues
-from autograder.collecting.dates import shown_as
-from autograder.collecting.hand_in import HandIn, Judge
+from autograder.collecting.hand_in import HandIn, Judge, pattern
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import NotOpened, Refused, is_junk, search, why
 from autograder.files import write_aside
@@ -84,9 +82,8 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     """
     slugs = course.lessons()
     chosen = lessons.choose(how.names, slugs)
-    pattern = filename_clues.pattern(how.pattern)
     solved = functools.cache(lambda slug: records.read_notebook(course.master(slug)))
-    judge = Judge(slugs, chosen, solved, roster, pattern, course.choices)
+    judge = Judge(slugs, chosen, solved, roster, pattern(how.pattern), course.choices)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
     for one in search(source):
         if is_junk(one.parts):
@@ -100,26 +97,13 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
                 done.refused.append(NotOpened(one.parts, why(error)))
             else:
                 groups.setdefault((found.lesson, found.student), []).append(found)
-    _doubt(one for attempts in groups.values() for one in attempts)
     for attempts in groups.values():
         _take(course, attempts, dates, how, done)
     return done
 
 
-def _doubt(found: Iterable[HandIn]) -> None:
-    """Believe names that say who is late only if all come from Canvas: others may be called so."""
-    told = [one.clues for one in found]
-    if any(one.late is None for one in told):
-        for one in told:
-            one.late = None
-
-
 def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: Received) -> None:
     """Put the latest of a student's hand-ins of a lesson in its place."""
-    if len({one.clues.number for one in attempts} - {""}) > 1:
-        told = "two students, by their numbers, are called so: give a roster with lms_user_id"
-        done.refused += [NotOpened(one.file.parts, told) for one in attempts]
-        return
     last, *earlier = _latest_first(attempts)
     due = dates.of(last)
     try:
@@ -131,9 +115,8 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
     getattr(done, kind).append(last)
     different = [one for one in earlier if one.digest != last.digest]
     done.refused += [NotOpened(one.file.parts, one.damage) for one in different if one.damage]
-    different = [one for one in different if not one.damage]
-    if different:
-        done.several.append((last, different))
+    if whole := [one for one in different if not one.damage]:
+        done.several.append((last, whole))
     if due:
         done.late.setdefault(last.lesson, []).extend([last.student] if when > due else [])
 
@@ -159,15 +142,14 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     there = read_bytes(place(path), MAX_BYTES)
     before = records.moment(folder)
     if there is not None and hashlib.sha256(there).digest() == one.digest:
-        wrong = before != when if one.clues.late else due and before and before > due
-        corrected = due and one.clues.late is not None and wrong
-        if not how.dry and (before is None or how.at or corrected):
+        # The same file says the same time, but what Canvas says depends on the due date.
+        if not how.dry and (before is None or how.at or due and one.clues.late is not None):
             records.write_time(folder, when)
         if not how.dry:
             _note(folder, one)
         return "same"
     if before and (how.at or one.file.moment) < before:
-        time = shown_as(course.choices)(before)
+        time = course.choices.shown(before)
         raise Refused(f"a later hand-in, of {time}, is there already")
     old = folder.is_dir() and any(folder.iterdir())
     if one.damage and there is not None and _is_work(course, one.lesson, there):

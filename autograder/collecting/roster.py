@@ -1,16 +1,17 @@
-"""Who is in the class: from a CSV file or nbgrader's gradebook, and who a name may mean."""
+"""Who is in the class: from a CSV file into nbgrader's gradebook, and who a name may mean."""
 
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from nbgrader.api import Gradebook
 
 from autograder import CourseError
 from autograder.collecting.lms_csv import Table
+from autograder.grading.classroom.deadline_extensions import who_handed_in
 from autograder.grading.notebook.filenames import not_an_id, plain
 
 # What the columns of a roster are called, in nbgrader, Canvas, Moodle and by hand: without blanks
@@ -47,55 +48,64 @@ class Student:
         return {name: text for name, text in asdict(self).items() if text and name != "id"}
 
 
+@dataclass(frozen=True)
+class Owner:
+    """The id of the student who is meant, or '' and why that is not known."""
+
+    id: str
+    why: str = ""
+
+
 def cannot_name_a_folder(student: str) -> bool:
     """Whether an id is none that a folder, a pattern of nbgrader's or its pages could take."""
     return bool(NOT_IN_AN_ID.search(student) or not_an_id(student))
 
 
 class Roster:
-    """The students of a class, and what they may be called. Empty where nobody is known."""
+    """The students of a class, and what they may be called."""
 
     def __init__(self, students: Iterable[Student] = ()) -> None:
         self.students = {one.id: one for one in students}
-        # An id or an address as it is spelt, then in small letters; a name, without its accents.
-        self._called: list[dict[str, set[str]]] = [{} for _ in range(3)]
+        self._keys: dict[str, set[str]] = {}  # by id, address and number, in small letters
+        self._names: dict[str, set[str]] = {}  # by name, without accents
         for one in self.students.values():
-            names = {one.first_name + one.last_name, one.last_name + one.first_name} - {""}
-            aliases = (
-                {_composed(one.id), _composed(one.email)},
-                {_composed(text).lower() for text in (one.id, one.email, one.lms_user_id)},
-                {made for text in names for made in (plain(text), plain(_umlauts(text)))},
-            )
-            for called, texts in zip(self._called, aliases, strict=True):
-                for text in texts - {""}:
-                    called.setdefault(text, set()).add(one.id)
+            for text in {one.id, one.email, one.lms_user_id} - {""}:
+                self._keys.setdefault(_small(text), set()).add(one.id)
+            for text in {one.first_name + one.last_name, one.last_name + one.first_name} - {""}:
+                for name in {plain(text), plain(_small(text).translate(UMLAUTS))}:
+                    self._names.setdefault(name, set()).add(one.id)
 
     def who(self, text: str) -> set[str]:
         """Ids of those whom ``text`` may mean: id, e-mail address, LMS's number, or name."""
-        keys = (_composed(text), _composed(text).lower(), plain(text))
-        for called, key in zip(self._called, keys, strict=True):
-            if key in called:
-                return called[key]
-        return set()
+        return self._keys.get(_small(text)) or self._names.get(plain(text), set())
 
-    def numbered(self, number: str) -> set[str]:
-        """Ids of those to whom the LMS gives this number."""
-        return {one.id for one in self.students.values() if number and one.lms_user_id == number}
+    def owner(self, texts: Collection[str], number: str = "") -> Owner:
+        """Who is meant by ``texts``, all of which have to fit, and by the LMS's ``number``."""
+        numbered = {
+            one.id for one in self.students.values() if number and one.lms_user_id == number
+        }
+        found = [numbered, *map(self.who, texts)]
+        certain = {next(iter(ids)) for ids in found if len(ids) == 1}
+        doubtful = set[str]().union(*(ids for ids in found if len(ids) > 1))
+        if len(certain) == 1 and (not doubtful or certain <= doubtful):
+            return Owner(certain.pop())
+        if certain or doubtful:
+            several = [f"{one}'s" for one in sorted(certain | doubtful)]
+            return Owner("", f"it may be {' or '.join(several)}")
+        near = self._nearest(texts)
+        hint = f"; nearest: {', '.join(near)}" if near else ""
+        return Owner("", f"no student of the roster is called {' or '.join([*texts][:2])}{hint}")
 
-    def nearest(self, texts: Iterable[str]) -> list[str]:
+    def _nearest(self, texts: Iterable[str]) -> list[str]:
         """Up to three ids of students who are called much like one of ``texts``."""
-        known = {key: ids for called in self._called[1:] for key, ids in called.items()}
+        known = self._names | self._keys
         found = [difflib.get_close_matches(plain(text)[:60], known, 3) for text in texts]
         ids = [one for keys in found for key in keys for one in sorted(known[key])]
         return list(dict.fromkeys(ids))[:3]
 
 
-def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
-
-
-def _umlauts(text: str) -> str:
-    return _composed(text).lower().translate(UMLAUTS)
+def _small(text: str) -> str:
+    return unicodedata.normalize("NFC", text).lower()
 
 
 def from_csv(path: Path | str, id_column: str | None = None) -> list[Student]:
@@ -130,12 +140,6 @@ def from_csv(path: Path | str, id_column: str | None = None) -> list[Student]:
     return list(students.values())
 
 
-def of_gradebook(book: Gradebook) -> list[Student]:
-    """The students in nbgrader's gradebook."""
-    names = list(Student.__annotations__)
-    return [Student(*(getattr(one, name) or "" for name in names)) for one in book.students]
-
-
 def find_columns(table: Table, wanted: Mapping[str, Iterable[str]]) -> dict[str, int]:
     """Place by name of those columns of ``wanted`` that there are: name → what it may be called."""
     heads = [plain(text) for text in table.rows[0]]
@@ -162,30 +166,82 @@ def _columns(table: Table, id_column: str | None) -> dict[str, int]:
 
 
 def _student(table: Table, row: int, columns: Mapping[str, int]) -> Student:
-    texts = {name: _harmful_undone(table.cell(row, place)) for name, place in columns.items()}
+    texts = {name: " ".join(table.cell(row, place).split()) for name, place in columns.items()}
     full = texts.pop("full_name", "")
     if full and not (texts.get("first_name") or texts.get("last_name")):
         last, comma, first = full.partition(",")
         if not comma:
             first, _, last = full.rpartition(" ")
         texts |= {"first_name": first.strip(), "last_name": last.strip()}
-    return Student(**{name: text[:128] if name != "id" else text for name, text in texts.items()})
-
-
-def _harmful_undone(text: str) -> str:
-    """What Canvas makes of a name that would be a formula, ="…", undone."""
-    found = re.fullmatch(r'="(.*)"', text)
-    return " ".join((found[1] if found else text).split())
-
-
-def _is_no_student(table: Table, row: int) -> bool:
-    """Whether a row is empty or one of Canvas' own: points, how grades are posted, a test."""
-    texts = [text.strip() for text in table.rows[row]]
-    first = texts[0] if texts else ""
-    posting = all(not text or re.match(r"(?i)muted|manual posting", text) for text in texts)
-    return posting or "Points Possible" in first or first == TEST_STUDENT
+    return Student(**texts)
 
 
 def student_rows(table: Table) -> Iterator[int]:
-    """The places of the rows that stand for students."""
-    return (row for row in range(1, len(table.rows)) if not _is_no_student(table, row))
+    """The places of the rows that stand for students.
+
+    Others are empty, or Canvas' own: points, how grades are posted, a test.
+    """
+    for row in range(1, len(table.rows)):
+        texts = [text.strip() for text in table.rows[row]]
+        posting = all(not text or re.match(r"(?i)muted|manual posting", text) for text in texts)
+        if not posting and "Points Possible" not in texts[0] and texts[0] != TEST_STUDENT:
+            yield row
+
+
+def of_gradebook(book: Gradebook) -> list[Student]:
+    """The students in nbgrader's gradebook."""
+    names = list(Student.__annotations__)
+    return [Student(*(getattr(one, name) or "" for name in names)) for one in book.students]
+
+
+@dataclass
+class Changes:
+    """Ids of students: new ones, changed ones, and those in the gradebook but not in the roster."""
+
+    new: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  # not in the roster, with work handed in
+    left: list[str] = field(default_factory=list)  # not in the roster, without
+
+
+def enrol(book: Gradebook, students: Collection[Student]) -> Changes:
+    """Add students or update what is known of them; return the Changes.
+
+    Raises CourseError, and changes nothing, if somebody would be there twice.
+    """
+    known = {one.id: one for one in of_gradebook(book)}
+    _refuse_second_ids(students, known.values())
+    changes = Changes()
+    for one in students:
+        if one.id not in known:
+            changes.new.append(one.id)
+        elif not one.details().items() <= known[one.id].details().items():
+            changes.changed.append(one.id)
+        book.update_or_create_student(one.id, **one.details())
+    missing, handed_in = known.keys() - {one.id for one in students}, who_handed_in(book)
+    changes.kept, changes.left = sorted(missing & handed_in), sorted(missing - handed_in)
+    return changes
+
+
+def _refuse_second_ids(students: Collection[Student], known: Collection[Student]) -> None:
+    """Raise CourseError if a student has another id than in the gradebook, as by another column.
+
+    Whoever had two ids would be graded twice, and each half would lack the other's hand-ins.
+    """
+    there, listed = {one.id for one in known}, {one.id for one in students}
+    gone = {key: one.id for one in known if one.id not in listed for key in _keys(one)}
+    new = [one for one in students if one.id not in there]
+    pairs = {one.id: gone[key] for one in new for key in _keys(one) if key in gone}
+    if pairs:
+        shown = "; ".join(f"{one}, there {other}" for one, other in [*pairs.items()][:5])
+        raise CourseError(
+            f"{len(pairs)} of the file are in the gradebook under another id: {shown}"
+            f"{'; …' * (len(pairs) > 5)}. Nothing is changed. Give them the id that is there, or "
+            "name its column with --id. An old one without a hand-in goes with: nbgrader db "
+            "student remove ID"
+        )
+
+
+def _keys(one: Student) -> set[str]:
+    """What two rows on one person have in common: address, or the LMS's number."""
+    return {one.email.casefold(), one.lms_user_id} - {""}

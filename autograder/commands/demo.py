@@ -19,10 +19,10 @@ from autograder import ROOT
 from autograder.building.lesson import Lesson, find, read
 from autograder.checking.toolbox import registry
 from autograder.commands import cli
-from autograder.commands.report import graded
 from autograder.course import configure
-from autograder.grading.classroom import results_table, sample_class
+from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
+from autograder.reporting import results
 
 DESCRIPTION = (
     "Release all lessons, hand in some for a class of eight (right, careless, wrong, blank and "
@@ -67,10 +67,10 @@ def run(options: argparse.Namespace) -> int:
     status = cli.main(["grade", "--course", str(course)])
     if not (course / "class" / "autograded").is_dir():  # it has said why
         return status
-    for row in graded(Course(course)):
-        for part in results_table.lost(row):
-            print(f"{row['student']} · {part['name']}")
-            print(textwrap.indent(part["reason"], "  "))
+    for line in results.table(results.graded(Course(course))):
+        if line["score"] < line["max"]:
+            print(f"{line['student']} · {line['exercise']}")
+            print(textwrap.indent(line["reason"], "  "))
     _take(api.generate_feedback, [lesson.slug for lesson in chosen])
     cli.main(["report", "--course", str(course), "--to", str(course / "results")])
     shown = course.relative_to(Path.cwd()) if course.is_relative_to(Path.cwd()) else course

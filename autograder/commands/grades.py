@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from autograder import CourseError, lessons
@@ -12,7 +11,7 @@ from autograder.collecting.grades import Filled, How, Lesson
 from autograder.collecting.lms_csv import Table
 from autograder.collecting.roster import Roster, Student, of_gradebook
 from autograder.commands import add_shared
-from autograder.grading.classroom import item_analysis
+from autograder.files import write_aside
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook.filenames import plain
@@ -20,7 +19,7 @@ from autograder.grading.notebook.filenames import plain
 DESCRIPTION = (
     "Write the scores of nbgrader's gradebook, with manual scores, extra credit and penalties, as "
     "a CSV file: one of all students, or the file that Canvas or Moodle gave you (--like), where "
-    "only grades and empty feedback are filled in. Rows without a student, students without a row "
+    "only grades are filled in. Rows without a student, students without a row "
     "and lessons without a column are listed, and make the exit status 1."
 )
 
@@ -49,9 +48,7 @@ def run(options: argparse.Namespace) -> int:
             raise CourseError(f"no score is in the gradebook of {course.root}: grade first")
         if len(slugs) > 1 and (options.form == "moodle" or options.column):
             raise CourseError("this is for one lesson at a time: name it with --lesson")
-        told = options.form == "moodle"  # which takes words beside a grade
-        notes = [_notes(course, one) if told else None for one in slugs]
-        found = [grades.of_lesson(book, *both) for both in zip(slugs, notes, strict=True)]
+        found = [grades.of_lesson(book, one) for one in slugs]
         roster = Roster(of_gradebook(book))
     asked = course.in_sections(options.section)
     for one in found:
@@ -60,14 +57,16 @@ def run(options: argparse.Namespace) -> int:
     how, to, left = How(options.scale, options.zeros), Path(options.to), bool(ungraded)
     if options.like:
         table = Table(options.like)
+        if to.exists() and to.samefile(table.path):
+            raise CourseError(f"--to {to} would replace the export; give another name")
         done = _fill(table, options, found, roster, how)
-        grades.save(to, table.bytes(), table.path)
+        write_aside(to, table.bytes())
         _tell(to, done)
         left |= bool(done.strangers or done.without_row or done.without_column)
     else:
         theirs = [one for one in roster.students.values() if asked(one.id)]
         students = sorted(theirs, key=_by_name)
-        grades.save(to, grades.made_anew(students, found, how))
+        write_aside(to, grades.made_anew(students, found, how))
         print(f"{to}: {len(students)} students; {', '.join(slugs)}")
     for one in found:
         if count := sum(score.unfinished for score in one.scores.values()):
@@ -86,16 +85,6 @@ def _leave_out(course: Course, lesson: Lesson) -> int:
             print(f"no grade for {one.student}, {one.lesson}: {why}", file=sys.stderr)
             ungraded += 1
     return ungraded
-
-
-def _notes(course: Course, lesson: str) -> dict[str, dict[str, str]]:
-    """By student and exercise, what is said of right answers without care and of lost stages."""
-    kept = map(course.kept, course.submissions([lesson]))
-    return {
-        one.student: {part.name: item_analysis.note(asdict(part)) for part in one.exercises}
-        for one in kept
-        if one
-    }
 
 
 def _by_name(one: Student) -> tuple[str, str, str]:

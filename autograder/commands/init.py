@@ -6,7 +6,7 @@ from datetime import date
 from autograder import CourseError
 from autograder.commands import add_shared
 from autograder.grading.classroom.folders import Course
-from autograder.term import course_file, ready
+from autograder.term import course_file, plan
 
 DESCRIPTION = (
     "Write class/course.toml, with comments: the file in which a class chooses its lessons and "
@@ -17,7 +17,7 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--plan", metavar="NAME", help=f"begin with a ready plan: {', '.join(ready.names())}")
+    add("--plan", metavar="NAME", help=f"begin with a ready plan: {', '.join(plan.PLANS)}")
     add("--start", metavar="DAY", help="when the first week begins, as 2026-10-05; needs --plan")
     add("--timezone", metavar="ZONE", help="of all dates, as Europe/Berlin")
     add_shared(parser, "--course")
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     start = _day(options.start) if options.start else None
     if start and not options.plan:
         raise CourseError("--start fills in the dates of a ready plan: name one with --plan")
-    text = ready.text(options.plan, start, options.timezone)
+    text = plan.text(options.plan, start, options.timezone)
     course_file.parse(path, text, course_file.there(path.parents[1]))
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

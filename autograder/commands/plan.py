@@ -5,12 +5,12 @@ import argparse
 from autograder import lessons
 from autograder.commands import add_shared
 from autograder.grading.classroom.folders import Course
-from autograder.term import course_file, plan, ready
+from autograder.term import course_file, plan
 
 DESCRIPTION = (
     "Show the term that class/course.toml describes: when which lessons are due, how long they "
     "take, what they earn, and what students must have had before. With the name of a ready plan, "
-    f"show that one: {', '.join(ready.names())}."
+    f"show that one: {', '.join(plan.PLANS)}."
 )
 
 
@@ -27,11 +27,11 @@ def run(options: argparse.Namespace) -> int:
     choices, weeks = course.choices, dict[str, str]()
     if options.name:
         slugs = course_file.there(course.root)
-        choices = course_file.parse(choices.path, ready.text(options.name), slugs)
+        choices = course_file.parse(choices.path, plan.text(options.name), slugs)
         weeks = {
             slug: f"week {number}"
-            for number, week in enumerate(ready.find(options.name).weeks, start=1)
-            for slug in lessons.choose(week, slugs)
+            for number, week in enumerate(plan.find(options.name).weeks, start=1)
+            for slug in lessons.choose(week.split(), slugs)
         }
     found = plan.rows(choices, course.root)
     for line in plan.lines(choices, found, weeks, options.exercises):

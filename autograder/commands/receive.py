@@ -3,11 +3,8 @@
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable
-from datetime import datetime
 
-from autograder import lessons
-from autograder.collecting.dates import read_time, shown_as
+from autograder import CourseError, lessons
 from autograder.collecting.receiving import Dates, How, Received, receive
 from autograder.collecting.roster import Roster, of_gradebook
 from autograder.collecting.search import shown
@@ -17,6 +14,7 @@ from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook.result import listed
 from autograder.grading.notebook.submission import place
+from autograder.term.course_file import Choices, read_time
 
 DESCRIPTION = (
     "Put the notebooks in a folder or zip into class/submitted/STUDENT/LESSON/: what Canvas and "
@@ -35,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--pattern",
         metavar="REGEX",
-        help="whose a file is, from its path: with groups as (?P<student_id>…) or (?P<name>…)",
+        help="whose a file is, from its path: (?P<student_id>…) holds an id, an address or a name",
     )
     add("--missing", action="store_true", help="list the students who handed in nothing")
     add("--dry-run", action="store_true", help="only say what would be done")
@@ -47,113 +45,85 @@ def run(options: argparse.Namespace) -> int:
     course = Course(options.course, options.db_url)
     at = read_time(options.at, course.choices.timezone) if options.at else None
     with opened(course) as book:
-        known, dates = of_gradebook(book), Dates(book)
-    # Whoever is there by the id alone was graded, and is not enrolled.
-    roster = Roster(known if any(one.details() for one in known) else ())
+        roster, dates = Roster(of_gradebook(book)), Dates(book)
+    if not roster.students:
+        raise CourseError("nobody is in the gradebook: say who is in the class, autograder roster")
     how = How(options.lesson, at, options.pattern, options.dry_run)
     done = receive(course, options.source, roster, dates, how)
     chosen = lessons.choose(options.lesson, course.lessons())
     told = [] if options.dry_run else group_work.share(course, chosen)
     if options.dry_run:
         print("Nothing is changed: this is what would be done.")
-        _taken(done)
-    _counts(done, roster)
-    _times(done, dates, bool(at), shown_as(course.choices))
-    _attempts(done)
+        for one in sorted(done.all, key=lambda one: one.file.name):
+            print(f"  {one.file.name} goes to {one.student}, {one.lesson}")
+    _counts(done)
+    _times(done, dates, bool(at), course.choices)
+    for last, earlier in done.several:
+        print(
+            f"the latest is taken: {last.file.name}, not {', '.join(e.file.name for e in earlier)}"
+        )
     for one in done.all:
         if one.group:
             print(f"{one.lesson}: the work of group {one.group} is kept as {one.student}'s.")
     for sentence in told:
         print(sentence)
-    _missing(course, done, roster, options)
-    for line in _grouped(done):
+    asked = options.lesson or [one.lesson for one in done.all]
+    for lesson in lessons.choose(asked, course.lessons()) if asked else ():
+        missing = sorted(roster.students.keys() - _handed_in(course, done, lesson))
+        named = f": {', '.join(missing)}" if options.missing and missing else ""
+        count = f"{len(missing)} of {len(roster.students)}"
+        print(f"Handed in nothing of {lesson}: {count}{named}.")
+    for line in _refused(done):
         print(f"not taken: {shown(line, 1000)}", file=sys.stderr)
     return int(bool(done.refused))
 
 
-def _counts(done: Received, roster: Roster) -> None:
+def _counts(done: Received) -> None:
     for lesson in sorted({one.lesson for one in done.all}):
         kinds = (done.new, done.replacing, done.same)
         new, replacing, same = (sum(one.lesson == lesson for one in kind) for kind in kinds)
         print(f"{lesson}: {new} new, {replacing} in place of an earlier one, {same} as before.")
     if done.replacing:
         print("Earlier hand-ins are kept in class/replaced/STUDENT/LESSON/.")
-    if damaged := [one.student for one in done.all if one.damage]:
-        be = "is" if len(damaged) == 1 else "are"
-        told = f"{len(damaged)} of them cannot be read, or {be} empty ({listed(sorted(damaged))})"
-        print(f"{told}; grading will say why.")
+    if damaged := sorted(one.student for one in done.all if one.damage):
+        print(f"Empty, or not to be read; grading will say why: {listed(damaged)}.")
     if done.junk:
-        were = "was" if done.junk == 1 else "were"
-        print(f"{_files(done.junk)} of the system's or Jupyter's own {were} passed over.")
-    if not roster.students:
-        print("There is no roster, so ids were taken from names: see autograder roster.")
+        print(f"Files of the system's or Jupyter's own, passed over: {done.junk}.")
     if done.refused:
-        were = "was" if len(done.refused) == 1 else "were"
-        print(f"{_files(len(done.refused))} {were} not taken: see below.")
+        print(f"Files that were not taken: {len(done.refused)}, see below.")
 
 
-def _files(count: int) -> str:
-    return f"{count} file" + "s" * (count != 1)
-
-
-def _taken(done: Received) -> None:
-    """Say which file goes to whom."""
-    for one in sorted(done.all, key=lambda one: one.file.name):
-        print(f"  {one.file.name} goes to {one.student}, {one.lesson}")
-
-
-def _times(done: Received, dates: Dates, at: bool, shown: Callable[[datetime], str]) -> None:
+def _times(done: Received, dates: Dates, at: bool, choices: Choices) -> None:
     """Say which times were taken, and who is late."""
     if not done.all:
         return
-    by_lms = sum(one.clues.late is not None for one in done.all)
     print("The time of hand-in is " + ("the one that you gave." if at else "that of each file."))
+    by_lms = sum(one.clues.late is not None for one in done.all)
     if by_lms and not at:
-        come = "comes" if by_lms == 1 else "come"
         print(
-            f"{by_lms} {come} from Canvas, whose zip has the time of the download: late is who is "
-            "marked LATE there. It does not say how late; for a late rule they are so by a second."
+            f"From Canvas: {by_lms}. Its zip has the time of the download: late is who is marked "
+            "LATE there. It does not say how late; for a late rule they are so by a second."
         )
-    for lesson, late in sorted(done.late.items()):
-        due = dates.due[lesson]
-        be, who = "is" if len(late) == 1 else "are", f" ({listed(sorted(late))})" if late else ""
-        print(f"{len(late)} of {lesson} {be} late{who}; due {shown(due) if due else ''}.")
-    for lesson in sorted({one.lesson for one in done.all} - done.late.keys()):
-        print(f"{lesson} has no due date, so nobody is late: set it, and receive the same again.")
+    for lesson in sorted({one.lesson for one in done.all}):
+        if lesson in done.late:
+            late, due = sorted(done.late[lesson]), choices.shown(dates.due[lesson])
+            print(f"Late with {lesson}, due {due}: {listed(late) or 'nobody'}.")
+        else:
+            print(
+                f"{lesson} has no due date, so nobody is late: set it, and receive the same again."
+            )
 
 
-def _attempts(done: Received) -> None:
-    if done.several:
-        print(f"{len(done.several)} handed in more than once; the latest is taken:")
-    for last, earlier in done.several:
-        names = ", ".join(one.file.name for one in earlier)
-        print(f"  {last.file.name}, not {names}")
+def _handed_in(course: Course, done: Received, lesson: str) -> set[str]:
+    """Who has handed in a lesson, now or before; in a dry run, what a group would share counts."""
+    before = [one for one in course.submissions([lesson]) if place(course.submitted(one)).exists()]
+    found = {one.student for one in [*before, *done.all] if one.lesson == lesson}
+    for members in course.choices.together(lesson).values():
+        found |= set(members) if found & set(members) else set()
+    return found
 
 
-def _missing(course: Course, done: Received, roster: Roster, options: argparse.Namespace) -> None:
-    if not roster.students:
-        return
-    before = [one for one in course.submissions() if place(course.submitted(one)).exists()]
-    there = {(one.lesson, one.student) for one in before}
-    there |= {(one.lesson, one.student) for one in done.all}
-    # What a dry run does not copy to the others of a group counts for them all the same.
-    there |= {
-        (lesson, one)
-        for lesson, student in there
-        for members in course.choices.together(lesson).values()
-        if student in members
-        for one in members
-    }
-    asked = options.lesson or [one.lesson for one in done.all]
-    for lesson in lessons.choose(asked, course.lessons()) if asked else ():
-        missing = sorted(one for one in roster.students if (lesson, one) not in there)
-        told = f": {', '.join(missing)}" if options.missing and missing else ""
-        total = len(roster.students)
-        have = "has" if len(missing) == 1 else "have"
-        print(f"{len(missing)} of {total} {have} handed in nothing of {lesson}{told}.")
-
-
-def _grouped(done: Received) -> list[str]:
+def _refused(done: Received) -> list[str]:
     """A line for each file, or for many of one kind in one folder."""
     kinds = [(one.parts[0] if len(one.parts) > 1 else "", one.why) for one in done.refused]
     counts, lines = Counter(kinds), []

@@ -2,8 +2,7 @@
 
 import argparse
 
-from autograder.collecting.enrolling import enrol
-from autograder.collecting.roster import from_csv
+from autograder.collecting.roster import enrol, from_csv
 from autograder.commands import add_shared
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
@@ -11,8 +10,7 @@ from autograder.grading.classroom.folders import Course
 DESCRIPTION = (
     "Read students from a CSV file (id, first_name, last_name, email, lms_user_id; what Canvas and "
     "Moodle export is understood) and put them into nbgrader's gradebook. Say who is new, who "
-    "changed and who is no longer in the file. Nobody is removed without --remove, and never one "
-    "who handed in something."
+    "changed and who is in the gradebook only. Nobody is removed."
 )
 
 
@@ -20,7 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("csv", metavar="CSV", help="the file; commas, semicolons or tabs")
     add("--id", metavar="COLUMN", help="the column with the ids (default: found by its name)")
-    add("--remove", action="store_true", help="remove students that are not in the file")
     add_shared(parser, "--course", "--db-url")
 
 
@@ -29,13 +26,12 @@ def run(options: argparse.Namespace) -> int:
     students = from_csv(options.csv, options.id)
     course = Course(options.course, options.db_url)
     with opened(course) as book:
-        changes = enrol(book, students, options.remove)
+        changes = enrol(book, students)
     print(f"{len(students)} students in {options.csv}.")
     _list("new", changes.new)
     _list("changed", changes.changed)
-    _list("removed", changes.removed)
     _list("in the gradebook only, with work handed in: they stay", changes.kept)
-    _list("in the gradebook only: they stay unless you give --remove", changes.left)
+    _list("in the gradebook only; who is to go: nbgrader db student remove ID", changes.left)
     return 0
 
 

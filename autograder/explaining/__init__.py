@@ -1,4 +1,4 @@
-"""Why an answer lost points: the call that failed, as a program, and what is right there.
+"""Why an answer lost points: a call that tells it from the right one, as a program.
 
-Read explanation.py first.
+Read explanation.py first: ``replay`` judges the answer once more, ``program`` makes programs.
 """

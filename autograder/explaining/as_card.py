@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 
-from autograder.checking.asking.questions import replies, until_lost
+from autograder import CourseError
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis import as_edit
 from autograder.checking.toolbox.registry import Check
@@ -26,13 +26,15 @@ def text(item: Check, sandbox: Sandbox, cells: Sequence[str], into: str) -> str:
 
     cells  of the notebook, up to the answer's check, as from ``replay.sources``
     into   the file in which the card is to stand
+
+    Raises CourseError where the notebook defines no such answer.
     """
     answer = replay.answer(item, sandbox, cells)
     if answer is None:
-        return ""
+        raise CourseError(f"the notebook defines no function or class {item.name!r}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        given = until_lost(replies(answer, asked(item, ANY_SEED)[0]))
+        given = replay.answers(answer, asked(item, ANY_SEED)[0])
         known = as_edit.known_as(item, given, ANY_SEED)
         if known is not None:
             return f"# This is {known.name} already, which is told: {known.hint}\n"

@@ -1,192 +1,227 @@
-"""All that is said of a lost point: put together here, written by ``text``."""
+"""What is said of a lost point: found on record, and put together here."""
 
-import re
+import ast
 import textwrap
-from dataclasses import asdict, dataclass, field
+import traceback
+from pathlib import Path
 from typing import Any
 
+from autograder import ROOT, CourseError, cell_metadata, lessons
+from autograder.checking.asking.questions import Question
 from autograder.checking.toolbox import registry
-from autograder.checking.toolbox.registry import Check
-from autograder.explaining import call, culprit, replay
-from autograder.explaining.call import Call, Caller
-from autograder.explaining.culprit import Line
-from autograder.explaining.on_record import Case
+from autograder.checking.toolbox.failure import CheckFailed
+from autograder.checking.toolbox.registry import Check, reference
+from autograder.explaining import program, replay
 from autograder.explaining.replay import Replay
-from autograder.grading.classroom.item_analysis import said
-from autograder.reporting.mistake_template import printable
-from autograder.reporting.unexplained import without_numbers
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.notebook import records
+from autograder.grading.notebook.result import listed
+from autograder.reporting.faults import printable
+from autograder.reporting.results import graded
 from autograder.sandbox.sandbox import Sandbox
 from autograder.settings import count
 
-HINTS = re.compile(r"<details\b.*?</details>\s*", re.DOTALL | re.IGNORECASE)  # folded
+CHECKS = ROOT / "autograder" / "checks"
+PROBES = ROOT / "autograder" / "checking" / "asking" / "probe_failures.py"
+TRIED = 4  # calls of which a program is tried
+PASTE = "Paste this below the answer, in the student's notebook:"
+PASSES = (
+    "Asked again, the answer passes: the checks, the library or the limits have changed since it "
+    "was graded. Run autograder grade."
+)
+STRICT = (
+    "In every call the answer gives what the course's own gives, to within rounding: the check may "
+    "be too strict. See “A check that was wrong” in autograder/README.md. "
+)
+BY_SEED = (
+    "No program of a few lines shows the difference, so the check itself asks again, with the "
+    "inputs of the grading (in the course's own repository, which holds the right answers):"
+)
+WRONG = """\
+The course's own answer fails this check, too: the check is wrong.
+Whether the student's answer is wrong as well, a check that is mended says.
+It says of the course's own answer:
+{said}
+Mend {place}, prove it with `autograder verify {number}`;
+then `autograder grade --preview` says whose points change."""
+Row = dict[str, Any]
 
 
-@dataclass
-class Explanation:
-    """What an instructor is told.
+def find(course: Course, lesson: str, student: str, exercise: str) -> tuple[Handed, Row]:
+    """A graded submission, and what is kept of one of its exercises, with the points that count.
 
-    stages   each stage of the exercise, in words, with whether it was earned
-    wrong    where the check refuses the course's own answer, too: that, and how to go on, or ''
-    today    what the check says now, where that is another thing than what is on record, or ''
-    rests    the phrases of the lesson on which the check rests
-    is_only  whether there is one right answer, and not many
+    Raises CourseError where there is none, or nothing to explain, with what there is.
     """
-
-    case: Case
-    stages: list[str]
-    today: str
-    call: Call
-    line: Line | None
-    rests: list[str] = field(default_factory=list)
-    is_only: bool = True
-    wrong: str = ""
-
-    def as_dict(self, names: bool) -> dict[str, Any]:
-        """Plain values, for JSON; others are named only with ``names``."""
-        case = self.case
-        others = {"tried": case.tried, "lost": len(case.others), "alike": len(case.alike)}
-        return {
-            "student": case.handed.student,
-            "handed_in_by": case.source or case.handed.student,
-            "lesson": case.handed.lesson,
-            "exercise": case.exercise,
-            "answer": case.answer,
-            "helpers": case.helpers,
-            "since": case.since,
-            "verdict": case.part,
-            "stages": self.stages,
-            "check_is_wrong": self.wrong,
-            "today": self.today,
-            "call": asdict(self.call),
-            "assertion": None if self.line is None else asdict(self.line),
-            "text": case.text,
-            "rests_on": self.rests,
-            "others": others | ({"names": case.alike} if names else {}),
-        }
+    slug = lessons.choose([lesson], course.lessons())[0]
+    there = sorted(one.student for one in course.submissions([slug]))
+    if student not in there:
+        known = listed(there) or "nobody did"
+        raise CourseError(f"{student!r} handed in nothing for {slug}; who did: {known}")
+    handed = Handed(slug, student)
+    kept = course.kept(handed)
+    if kept is None:
+        number = slug.partition("_")[0]
+        raise CourseError(
+            f"what {student} handed in for {slug} is not graded yet: run "
+            f"autograder grade --lesson {number} --student {student}"
+        )
+    if kept.problem:
+        raise CourseError(
+            f"nothing of what {student} handed in for {slug} could be graded: {kept.problem}"
+        )
+    (row,) = (one for one in graded(course, [slug]) if one["student"] == student)
+    parts = {one["name"]: one for one in row["exercises"]}
+    if exercise not in parts:
+        raise CourseError(
+            f"{slug} has no exercise called {exercise!r}; there are: {', '.join(parts)}"
+        )
+    part = parts[exercise] | {"care_share": kept.care_share}
+    checked = next(one for one in kept.exercises if one.name == exercise)
+    if checked.is_open or not checked.reason:
+        what = "left open" if checked.is_open else f"taken for right, {_points(part)}"
+        raise CourseError(f"there is nothing to explain: {student}'s {exercise} was {what}")
+    return handed, part
 
 
-def explain(case: Case, sandbox: Sandbox) -> Explanation:
-    """Judge the answer of a Case once more in the ``sandbox``, and say what comes of it."""
-    item = registry.find(case.exercise)
-    cells = replay.sources(case.notebook, case.exercise)
-    reason = case.part["reason"]
-    made = replay.replay(item, sandbox, cells, reason, case.kept.care_share)
-    rests = list(item.rests_on), item.has_one_right_answer
-    stages = _stages(case, item)
-    if made is None:
-        return Explanation(case, stages, "", call.none_failed(item.name), None, *rests)
-    if made.failure is not None:
-        made.failure.points = case.part["max"]
-    passes = made.failure is None and not made.stopped
-    shown = call.passes(made) if passes else Caller(item, sandbox, cells).of(made)
-    wrong = _wrong(made, case, item)
-    return Explanation(case, stages, _today(made, reason), shown, made.line, *rests, wrong)
-
-
-def _wrong(made: Replay, case: Case, item: Check) -> str:
-    """What is said where the check refuses the course's own answer, too, or ''."""
-    if made.refused is None:
-        return ""
-    head = (
-        "The course's own answer fails this check, too: the check is wrong.\nWhether the student's "
-        "answer is wrong as well, a check that is mended says."
-    )
-    line = culprit.line(made.refused)
-    place = f"{line.path}:{line.number}" if line else f"autograder/checks/{item.lesson}.py"
-    number = case.handed.lesson.partition("_")[0]
-    return (
-        f"{head}\nIt says of the course's own answer:\n{textwrap.indent(made.of_library, '    ')}\n"
-        f"Mend {place}, prove it with `autograder verify {number}`;\n"
-        "then `autograder grade --preview` says whose points change."
-    )
-
-
-def _today(made: Replay, reason: str) -> str:
-    """What the check says now where it is another thing than what is on record, or ''."""
-    if made.failure is None:
-        return ""
-    now = str(made.failure)
-    alike = without_numbers(said(now).what) == without_numbers(said(reason).what)
-    return "" if alike else now
-
-
-def _stages(case: Case, item: Check) -> list[str]:
-    part = case.part
-    lost = part.get("lost") or ([name for name, _ in item.stages] if not _earned(part) else [])
-    return [
-        f"{name} ({count(worth)}): {'lost' if name in lost else 'earned'}"
-        for name, worth in item.stages
-    ]
-
-
-def _earned(part: dict[str, Any]) -> bool:
-    return part.get("automatic", part["score"]) > 0 or bool(part.get("is_careless"))
-
-
-def text(made: Explanation, names: bool) -> str:
-    """The whole as text for a terminal; others are named only with ``names``."""
-    case, part = made.case, made.case.part
-    handed = case.handed
-    head = f"{handed.student} · {handed.lesson} · {case.exercise} · {_points(part)}"
-    if case.source:
-        head += f" · handed in by {case.source} for their group"
-    parts = {
-        "The check is wrong": made.wrong,
-        f"The answer that was graded{_behind(case.since)}": case.answer,
-        "What it uses of the student's other cells": "\n\n\n".join(case.helpers),
-        "The verdict": "\n".join([_costs(part), *made.stages, "", part["reason"]]).strip(),
-        "What the check says today, which is not what is on record": made.today,
-        "The call": _call(made.call, "the" if made.is_only else "one"),
-        "The check": _assertion(made),
-        "The class": _others(case, names),
-        "What the lesson asks for": HINTS.sub("", case.text),
+def explain(course: Course, handed: Handed, part: Row, sandbox: Sandbox) -> str:
+    """Judge the answer once more in the ``sandbox``, and say what comes of it, for a terminal."""
+    try:
+        notebook = records.read_notebook(course.autograded(handed))
+    except (OSError, ValueError, KeyError, TypeError):
+        place = course.shown(course.autograded(handed))
+        raise CourseError(f"{place} is gone or damaged: grade it again") from None
+    item = registry.find(part["name"])
+    cells = replay.sources(notebook, item.name)
+    made = replay.replay(item, sandbox, cells, part["reason"], part["care_share"])
+    solved = [one for one in notebook["cells"] if cell_metadata.is_solution(one)]
+    answer = [one["source"] for one in solved if cell_metadata.exercise(one) == item.name]
+    said = {
+        "The check is wrong": _wrong(made, item, handed.lesson),
+        "The answer that was graded": "\n".join(answer),
+        "The verdict": part["reason"],
+        "What the check says today": _today(made, part["reason"]),
+        "The call": _call(made, item, sandbox, cells),
+        "The check": _check(made, item, part),
     }
-    told = [f"── {title} ──\n{body.strip()}\n" for title, body in parts.items() if body.strip()]
-    return printable("\n".join([f"{head}\n", *told]))
+    head = f"{handed.student} · {handed.lesson} · {item.name} · {_points(part)}\n"
+    told = [f"── {title} ──\n{body.strip()}\n" for title, body in said.items() if body.strip()]
+    return printable("\n".join([head, *told]))
 
 
-def _points(part: dict[str, Any]) -> str:
-    earned = f"{part['score']:g} of {count(part['max'])}"
-    earned = earned if part["max"] else "wrong, but optional: no points"
-    if "automatic" not in part:
-        return earned
-    return f"{earned}, changed by hand: the check gave {part['automatic']:g}"
+def _points(part: Row) -> str:
+    earned = f"{part['score']:g} of {count(part['max'])}" if part["max"] else "optional: no points"
+    by_hand = f", changed by hand: the check gave {part.get('automatic', 0):g}"
+    return earned + by_hand * ("automatic" in part)
 
 
-def _behind(since: str) -> str:
-    return f"; {since[0].lower()}{since[1:].rstrip('.')}" if since else ""
+def _wrong(made: Replay | None, item: Check, slug: str) -> str:
+    """What is said where the check refuses the course's own answer, too, or ''."""
+    if made is None or made.refused is None:
+        return ""
+    place = line(made.refused).partition("\n")[0] or f"autograder/checks/{item.lesson}.py"
+    said = textwrap.indent(str(made.refused), "    ")
+    return WRONG.format(said=said, place=place, number=slug.partition("_")[0])
 
 
-def _costs(part: dict[str, Any]) -> str:
-    return "right, without care: only the care share is lost" if part.get("is_careless") else ""
+def _today(made: Replay | None, reason: str) -> str:
+    """What the check says now where it is another thing than what is on record, or ''."""
+    now = str(made.failure) if made and made.failure else ""
+    return "" if now.partition("\n")[0] == reason.partition("\n")[0] else now
 
 
-def _call(one: Call, which: str) -> str:
-    note = textwrap.fill(one.note, 88)
-    if not one.program:
-        return note
-    note = note or "Paste this below the answer, in the student's notebook:"
-    told = {"It prints": one.prints, f"With {which} right answer it prints": one.right}
-    shown = [f"{who}\n{textwrap.indent(text, '    ')}" for who, text in told.items() if text]
-    return "\n".join([note, "", one.program, *shown])
-
-
-def _assertion(made: Explanation) -> str:
-    line = made.line
-    where = f"{line.path}:{line.number}\n{textwrap.indent(line.text, '    ')}\n" if line else ""
-    if made.case.part.get("is_careless"):
-        return f"{where}It is a matter of care: what the lesson's text is about is right."
+def _check(made: Replay | None, item: Check, part: Row) -> str:
+    """The line that failed, and the words of the lesson on which the check rests."""
+    failed = f"{line(made.failure)}\n" if made and made.failure else ""
+    if part.get("is_careless"):
+        return f"{failed}It is a matter of care: what the lesson's text is about is right."
     # All of them: which one a line of the check rests on, the check does not say.
-    phrases = "\n".join(f"    “{one}”" for one in made.rests)
-    rests = f"It rests on these words of the lesson:\n{phrases}" if phrases else ""
-    return f"{where}{rests}"
+    words = "".join(f"\n    “{one}”" for one in item.rests_on)
+    return failed + (f"It rests on these words of the lesson:{words}" if words else "")
 
 
-def _others(case: Case, names: bool) -> str:
-    if not case.tried:
-        return "Nobody else's answer to this exercise is graded."
-    told = (
-        f"Others who tried it: {case.tried}. Of these lost points here: {len(case.others)}, and in "
-        f"the same way: {len(case.alike)}."
-    )
-    return f"{told}\n{', '.join(case.alike)}" if names and case.alike else told
+def line(failure: CheckFailed) -> str:
+    """Where a check, or what is asked of every answer, raised ``failure``, and what stands there.
+
+    The failure's traceback knows it, so checks need not say. '' where it was only noted.
+    """
+    steps = traceback.extract_tb(failure.__traceback__)
+    for folder in (CHECKS, PROBES):
+        found = [one for one in steps if Path(one.filename).is_relative_to(folder)]
+        if found and found[-1].lineno:
+            path, number = Path(found[-1].filename), found[-1].lineno
+            text = path.read_text(encoding="utf-8")
+            nodes = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.stmt)]
+            around = [one for one in nodes if one.lineno <= number <= (one.end_lineno or 0)]
+            statement = ast.get_source_segment(text, around[-1]) or ""
+            said = textwrap.indent(textwrap.dedent(statement), "    ")
+            return f"{path.relative_to(ROOT)}:{number}\n{said}"
+    return ""
+
+
+def _call(made: Replay | None, item: Check, sandbox: Sandbox, cells: list[str]) -> str:
+    """The program that tells the answer from the course's own, and what both print."""
+    if made is None:
+        return f"No call failed: the notebook defines no {item.name} of its own."
+    if made.passes:
+        return _filled(PASSES)
+    target = reference(item)
+    if made.stopped:
+        return _stopped(made, item)
+    tried = _tried(made, item, sandbox, cells) if target is not None else None
+    if tried is not None:
+        return _shown(PASTE, *tried)
+    text = program.by_seed(item.name, made.seed)
+    said = str(made.refused or f"{item.name}: correct.") if target is not None else ""
+    return _shown(STRICT * made.is_as_right + BY_SEED, text, str(made.failure), said)
+
+
+def _tried(
+    made: Replay, item: Check, sandbox: Sandbox, cells: list[str]
+) -> tuple[str, str, str] | None:
+    """The first program whose outputs differ, with both: of the failed stage, the shortest.
+
+    Of a module's parameters first: where they are others, so is all that it computes.
+    """
+    failure, target = made.failure, reference(item)
+    if failure is None or target is None:
+        return None
+
+    def order(one: Question) -> tuple[int, ...]:
+        other = one.stage != failure.stage, one.is_care != failure.is_careless
+        return *other, one.request not in ("parameters", "load"), program.size([one])
+
+    for digits in (0, program.DIGITS):
+        asks = sorted(made.apart, key=order)
+        every = (program.text(item.name, made.questions, one, digits) for one in asks)
+        for text in [*filter(None, every)][:TRIED]:
+            right = program.by_library(text, item.name, target)
+            if right != program.by_library(text, item.name, target):
+                continue  # it draws at random
+            prints = program.by_student(text, sandbox, cells)
+            if program.plain(prints) != program.plain(right):
+                return text, prints, right
+    return None
+
+
+def _stopped(made: Replay, item: Check) -> str:
+    """The call over which the process was lost; it is not run again."""
+    said, target = f"The answer had to be stopped: {made.stopped}", reference(item)
+    text = program.text(item.name, made.questions, made.lost) if made.lost else ""
+    if not text or target is None:
+        return _filled(f"{said}.")
+    note = f"{said}, in this call, which is not run here again. Take care, pasted it does the same:"
+    return _shown(note, text, "", program.by_library(text, item.name, target))
+
+
+def _shown(note: str, text: str, prints: str, right: str) -> str:
+    told = {"It prints": prints, "With the course's answer it prints": right}
+    shown = [
+        f"{who}\n{textwrap.indent(program.printed(said), '    ')}"
+        for who, said in told.items()
+        if said
+    ]
+    return "\n".join([_filled(note), "", text, *shown])
+
+
+def _filled(note: str) -> str:
+    return textwrap.fill(note, 88)

@@ -1,4 +1,4 @@
-"""What a graded class shows: a page to read, drawings, and what its answers have in common.
+"""What a graded class shows: a page to read, a table, and what its wrong answers have in common.
 
 Read page.py first.
 """

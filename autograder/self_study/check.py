@@ -15,7 +15,7 @@ from autograder import ROOT, cell_metadata, lessons
 from autograder.check import check_quietly, refuse_imported
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import not_defined
-from autograder.grading.classroom import item_analysis
+from autograder.grading.notebook.result import said
 from autograder.grading.notebook.submission import below
 from autograder.inside.server import describe, one_line
 from autograder.inside.server import shell as quiet_shell
@@ -158,7 +158,7 @@ def _check(
         failure.got = below(item.name, cells[place:])
     failure.points, left = points, earned(points, failure.cost)
     parts = {key: str(getattr(failure, key)) for key in ("what", "got", "expected", "likely")}
-    parts["costs"] = item_analysis.said(str(failure)).costs
+    parts["costs"] = said(str(failure)).costs
     told = {key: text for key, text in parts.items() if text}
     return Line(item.name, left, points, str(failure), told, failure.is_careless)
 

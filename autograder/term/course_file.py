@@ -1,36 +1,96 @@
 """class/course.toml: lessons of a class, their exercises, points and dates, sections and groups."""
 
-import contextlib
 import tomllib
 import zoneinfo
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from dataclasses import field, fields, replace
+from datetime import UTC, date, datetime, tzinfo
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from babel import Locale, UnknownLocaleError
+from babel.dates import format_datetime
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from autograder import ROOT, CourseError, lessons
 from autograder.settings import care_share
 
 NAME = "class/course.toml"
-TOP = (
-    *("care_share", "timezone", "language", "own", "assumed"),
-    *("late", "lessons", "sections", "groups"),
-)
-LATE = ("percent_a_day", "grace_hours", "most_percent")
-LESSON = ("release", "due", "points", "optional", "without", "alone")
+CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
-@dataclass(frozen=True)
+def read_time(said: object, zone: tzinfo | None = None) -> datetime:
+    """A time in UTC without a zone, as nbgrader keeps it.
+
+    zone  that of a time which names none; None: this machine's
+
+    Raises CourseError for what is no time, and for a day alone: it would be its first minute, and
+    who hands in on the day would be late.
+    """
+    moment = said
+    if isinstance(said, str):
+        try:
+            moment = datetime.fromisoformat(said.strip().replace(" UTC", "+00:00"))
+            moment = moment.date() if len(said.strip()) < len("2026-12-01T23") else moment
+        except ValueError:
+            moment = None
+    if type(moment) is date:
+        raise CourseError(f"{str(said)!r} is a day without a time: write it as {moment}T23:59")
+    if not isinstance(moment, datetime):
+        raise CourseError(
+            f"{str(said)!r} is no time: write it as 2026-12-01T23:59+01:00, or without the zone, "
+            f"for that of {zone or 'this machine'}"
+        )
+    if moment.tzinfo is None and zone:
+        moment = moment.replace(tzinfo=zone)
+    try:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise CourseError(f"{said} is no time of ours") from None
+
+
+def _time(said: object) -> object:
+    """What is a time, as it was said: its zone is that of the class, which is read elsewhere."""
+    try:
+        read_time(said)
+    except CourseError as error:
+        raise ValueError(str(error)) from None
+    return said
+
+
+def _zone(said: object) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(str(said))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        near = get_close_matches(str(said), zoneinfo.available_timezones(), 1, 0.8)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"there is no timezone {said!r}{hint}") from None
+
+
+def _language(said: object) -> Locale:
+    try:
+        return Locale.parse(str(said).replace("-", "_"))
+    except (UnknownLocaleError, ValueError):
+        raise ValueError(
+            f"{said!r} is no language that dates can be written in; write it as en, de or pt_BR"
+        ) from None
+
+
+Percent = Annotated[float, Field(ge=0, le=100)]
+Names = tuple[Annotated[str, Field(min_length=1)], ...]
+People = Mapping[str, Names]  # students' ids, by section or group
+Time = Annotated[datetime, BeforeValidator(_time)] | None
+
+
+@dataclass(frozen=True, config=CONFIG)
 class Late:
     """What late work costs, in percent of what it earned: so much for each day that has begun."""
 
-    percent_a_day: float
-    grace_hours: float = 0.0
-    most_percent: float = 100.0
+    percent_a_day: Percent
+    grace_hours: Annotated[float, Field(ge=0)] = 0.0
+    most_percent: Percent = 100.0
 
     def penalty(self, score: float, seconds: float) -> float:
         """The points that are lost, of ``score``, by work that is ``seconds`` late."""
@@ -40,7 +100,7 @@ class Late:
         return round(score * min(self.percent_a_day * days, self.most_percent) / 100, 4)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CONFIG)
 class LessonChoice:
     """What a class has of one lesson. Dates are in UTC and carry no zone, as nbgrader keeps them.
 
@@ -51,11 +111,11 @@ class LessonChoice:
     """
 
     slug: str
-    release: datetime | None = None
-    due: datetime | None = None
-    points: Mapping[str, float] = field(default_factory=dict)
-    optional: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
+    release: Time = None
+    due: Time = None
+    points: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = field(default_factory=dict)
+    optional: Names = ()
+    without: Names = ()
     alone: bool = False
 
     @property
@@ -64,7 +124,7 @@ class LessonChoice:
         return bool(self.points or self.optional or self.without)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CONFIG)
 class Choices:
     """What a class has chosen; without a file, all of the course as it is.
 
@@ -75,20 +135,22 @@ class Choices:
 
     path: Path
     lessons: Mapping[str, LessonChoice]
-    timezone: zoneinfo.ZoneInfo | None = None
-    language: Locale = Locale("en")
-    assumed: tuple[str, ...] = ()
+    timezone: Annotated[zoneinfo.ZoneInfo, BeforeValidator(_zone)] | None = None
+    language: Annotated[Locale, BeforeValidator(_language)] = Locale("en")
+    assumed: Names = ()
     late: Late | None = None
-    sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sections: People = field(default_factory=dict)
+    groups: People = field(default_factory=dict)
     chosen: bool = False  # whether the file says which lessons there are
+    care_share: Any = None  # this and the next are read by ``settings``
+    own: Any = None
 
     @property
     def adapts(self) -> bool:
         """Whether the class has other notebooks than the course."""
         return self.chosen or any(one.changes for one in self.lessons.values())
 
-    def together(self, slug: str) -> Mapping[str, tuple[str, ...]]:
+    def together(self, slug: str) -> People:
         """The groups that hand in a lesson together: none where everybody does by themselves."""
         return self.groups if slug in self.lessons and not self.lessons[slug].alone else {}
 
@@ -96,10 +158,9 @@ class Choices:
         """A time of nbgrader's in the class's zone and language, or ''."""
         if moment is None:
             return ""
-        from babel.dates import format_datetime
-
         here = moment.replace(tzinfo=UTC).astimezone(self.timezone)
-        return format_datetime(here, "EEE d MMM y, HH:mm", locale=self.language)
+        told = str(format_datetime(here, "EEE d MMM y, HH:mm", locale=self.language))
+        return told if self.timezone else f"{told} {here:%Z}"
 
 
 def read(root: Path | str = ROOT) -> Choices:
@@ -116,26 +177,26 @@ def read(root: Path | str = ROOT) -> Choices:
 def parse(path: Path, text: str, slugs: list[str]) -> Choices:
     """The choices in a TOML text of the file ``path``, for a course of the lessons ``slugs``."""
     said = tomllib.loads(text)
-    _known(path, said, TOP, "")
-    zone = _zone(path, said.get("timezone"))
-    named = _table(path, said, "lessons")
-    one = {
-        _slug(path, name, slugs): _lesson(path, name, what, zone) for name, what in named.items()
-    }
-    found = {slug: LessonChoice(slug, **what) for slug, what in sorted(one.items())}
+    named = said.get("lessons", {slug: {} for slug in slugs})
+    if not isinstance(named, dict):
+        raise CourseError(f"{path}: lessons is no table")
+    found = {_slug(path, name, slugs): what for name, what in named.items()}
     if len(found) < len(named):
         raise CourseError(f"{path}: a lesson stands there twice, by its number and by its name")
-    return Choices(
-        path,
-        found if "lessons" in said else {slug: LessonChoice(slug) for slug in slugs},
-        zone,
-        _language(path, said.get("language", "en")),
-        tuple(_slug(path, name, slugs) for name in _names(path, said, "assumed")),
-        _late(path, said),
-        _people(path, said, "sections"),
-        _people(path, said, "groups"),
-        "lessons" in said,
-    )
+    tables = {
+        slug: {**what, "slug": slug} if isinstance(what, dict) else what
+        for slug, what in sorted(found.items())
+    }
+    about = {"path": path, "lessons": tables, "chosen": "lessons" in said}
+    try:
+        made = TypeAdapter(Choices).validate_python({**said, **about})
+    except ValidationError as error:
+        raise CourseError(f"{path}: {_sentence(error)}") from None
+    for what, people in (("sections", made.sections), ("groups", made.groups)):
+        _refuse_twice(path, what, people)
+    dated = {slug: _dated(path, one, made.timezone) for slug, one in made.lessons.items()}
+    assumed = tuple(_slug(path, name, slugs) for name in made.assumed)
+    return replace(made, lessons=dated, assumed=assumed)
 
 
 def there(root: Path | str) -> list[str]:
@@ -144,127 +205,37 @@ def there(root: Path | str) -> list[str]:
     return sorted(path.stem for path in found if path.stem == path.parent.name)
 
 
-def _lesson(path: Path, name: str, said: object, zone: zoneinfo.ZoneInfo | None) -> dict[str, Any]:
-    """The fields of a LessonChoice from a table [lessons.NAME]."""
-    where = f"lessons.{name}."
-    if not isinstance(said, dict):
-        raise CourseError(f"{path}: [lessons.{name}] is no table; without settings, write it so")
-    _known(path, said, LESSON, where)
-    found: dict[str, Any] = {}
-    for what in ("release", "due"):
-        if what in said:
-            found[what] = _moment(path, where + what, said[what], zone)
-    for what in ("optional", "without"):
-        found[what] = tuple(_names(path, said, what, where))
-    found["points"] = _table(path, said, "points", where)
-    for exercise, worth in found["points"].items():
-        if type(worth) not in (int, float) or not 0 < worth <= 1000:
-            raise CourseError(
-                f"{path}: {where}points.{exercise} = {worth!r} is no number above 0; an exercise "
-                "that is to earn nothing is named in optional"
-            )
-    found["alone"] = said.get("alone", False)
-    if type(found["alone"]) is not bool:
-        raise CourseError(f"{path}: {where}alone is true or false, not {found['alone']!r}")
-    if found.get("due") and found.get("release") and found["due"] <= found["release"]:
-        raise CourseError(
-            f"{path}: lesson {name} is due ({said['due']}) before it is released "
-            f"({said['release']})"
-        )
-    return found
+def _sentence(error: ValidationError) -> str:
+    """The first thing that is not understood, in one sentence."""
+    first = error.errors()[0]
+    name, where = str(first["loc"][-1]), ".".join(map(str, first["loc"]))
+    if first["type"] != "unexpected_keyword_argument":
+        own = first["msg"].removeprefix("Value error, ")
+        said = "" if own != first["msg"] else f", not {first['input']!r}"
+        return f"{where}: {own}{said}"
+    known = {one.name for kind in (Choices, LessonChoice, Late) for one in fields(kind)}
+    near = get_close_matches(name, known, 1)
+    return f"there is no setting {where}" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def _moment(path: Path, where: str, said: object, zone: zoneinfo.ZoneInfo | None) -> datetime:
-    """A time in UTC without a zone. A day alone would end as it begins, so it is refused."""
-    moment = said
-    if isinstance(said, str):
-        with contextlib.suppress(ValueError):
-            moment = datetime.fromisoformat(said.strip())
-            if len(said.strip()) == len("2026-12-01"):
-                moment = moment.date()
-    if type(moment) is date:
-        raise CourseError(f'{path}: {where} names a day without a time: "{moment} 23:59"')
-    if not isinstance(moment, datetime):
-        raise CourseError(
-            f'{path}: {where} = "{said}" is not in the form of a time: write it as '
-            '"2026-12-01 23:59"'
-        )
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zone) if zone else moment.astimezone()
-    return moment.astimezone(UTC).replace(tzinfo=None)
+def _dated(path: Path, one: LessonChoice, zone: tzinfo | None) -> LessonChoice:
+    """The same with dates in UTC."""
+    release, due = (at and read_time(at, zone) for at in (one.release, one.due))
+    if release and due and due <= release:
+        raise CourseError(f"{path}: lesson {one.slug} is due ({one.due}) before it is released")
+    return replace(one, release=release, due=due)
 
 
-def _zone(path: Path, said: object) -> zoneinfo.ZoneInfo | None:
-    """The zone in which dates without one are meant; None is this machine's."""
-    if said is None:
-        return None
-    try:
-        return zoneinfo.ZoneInfo(str(said))
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        near = get_close_matches(str(said), zoneinfo.available_timezones(), 1, 0.8)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise CourseError(f"{path}: there is no timezone {said!r}{hint}") from None
-
-
-def _language(path: Path, said: object) -> Locale:
-    try:
-        return Locale.parse(str(said).replace("-", "_"))
-    except (UnknownLocaleError, ValueError):
-        raise CourseError(
-            f"{path}: language = {said!r} is none that dates can be written in; write it as en, de "
-            "or pt_BR"
-        ) from None
-
-
-def _late(path: Path, said: Mapping[str, Any]) -> Late | None:
-    table = _table(path, said, "late")
-    if "late" not in said:
-        return None
-    _known(path, table, LATE, "late.")
-    for name, worth in table.items():
-        most = 100 if "percent" in name else 10_000
-        if type(worth) not in (int, float) or not 0 <= worth <= most:
-            raise CourseError(f"{path}: late.{name} = {worth!r} is no number from 0 to {most}")
-    if "percent_a_day" not in table:
-        raise CourseError(f"{path}: [late] needs percent_a_day; 100 takes all on the first day")
-    return Late(**table)
-
-
-def _people(path: Path, said: Mapping[str, Any], what: str) -> dict[str, tuple[str, ...]]:
-    """Sections or groups; nobody may be in two."""
-    tables = _table(path, said, what)
-    found = {name: tuple(_names(path, tables, name, f"{what}.")) for name in tables}
-    seen: dict[str, str] = {}
-    for name, members in found.items():
+def _refuse_twice(path: Path, what: str, people: People) -> None:
+    """Nobody may be in two sections or groups."""
+    seen = dict[str, str]()
+    for name, members in people.items():
         for student in members:
             if student in seen:
-                twice = f"twice in {name}" if seen[student] == name else f"in {seen[student]}, too"
-                raise CourseError(f"{path}: {what}.{name} names {student}, who is {twice}")
+                raise CourseError(
+                    f"{path}: {what}.{name} names {student}, who is in {seen[student]} already"
+                )
             seen[student] = name
-    return found
-
-
-def _table(path: Path, said: Mapping[str, Any], name: str, where: str = "") -> dict[str, Any]:
-    found = said.get(name, {})
-    if not isinstance(found, dict):
-        raise CourseError(f"{path}: {where}{name} is no table")
-    return found
-
-
-def _names(path: Path, said: Mapping[str, Any], name: str, where: str = "") -> list[str]:
-    found = said.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
-        raise CourseError(f'{path}: {where}{name} is no list of names, such as ["a", "b"]')
-    return found
-
-
-def _known(path: Path, said: Mapping[str, Any], names: Collection[str], where: str) -> None:
-    """Refuse a setting that no command reads: a slip of the pen would otherwise do nothing."""
-    for name in said:
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
-            raise CourseError(f"{path}: there is no setting {where}{name}; {hint}")
 
 
 def _slug(path: Path, name: str, slugs: Collection[str]) -> str:

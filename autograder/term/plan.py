@@ -1,19 +1,87 @@
-"""The term of a class as a table: what is due when, how long it takes, and what it earns."""
+"""Plans to begin a term with, and the term as a table: what is due when, and what it earns."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import nbformat
 
-from autograder import cell_metadata, lessons
+from autograder import CourseError, cell_metadata, lessons
 from autograder.settings import count
 from autograder.term import class_notebooks
 from autograder.term.adapt import Exercise, exercises, needed_later
 from autograder.term.course_file import Choices, there
+
+MORNING, NIGHT = time(8, 0), time(23, 59)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A ready plan: what it is for, the lessons of each week, and lessons that it assumes."""
+
+    title: str
+    weeks: tuple[str, ...]
+    assumed: tuple[str, ...] = ()
+
+
+EIGHT = ("00 01", "02 03", "04 05", "06 07", "08", "09", "10", "11")
+PLANS = {
+    "eight-weeks": Plan(
+        "eight weeks, from kernel regression to a Transformer that is trained", EIGHT
+    ),
+    "fourteen-weeks": Plan(
+        "fourteen weeks, on to decoding, language models, vision and looking inside",
+        (*EIGHT, "12", "13", "14", "15", "16", "17"),
+    ),
+    "three-sessions": Plan(
+        "three sessions on attention alone, for a course on something else",
+        ("01", "05", "06"),
+        ("00", "04"),
+    ),
+}
+
+
+def find(name: str) -> Plan:
+    """The ready plan of a name; raises CourseError where there is none."""
+    if name not in PLANS:
+        raise CourseError(f"no plan is called {name!r}; there are: {', '.join(PLANS)}")
+    return PLANS[name]
+
+
+def text(name: str | None = None, start: date | None = None, timezone: str | None = None) -> str:
+    """class/course.toml with its comments.
+
+    name   of a ready plan; None for all lessons as they are, without dates
+    start  the day on which the first lesson is handed out; a week's lessons share its days, for a
+           lesson's solutions are handed out with the next one
+    """
+    plan = find(name) if name else Plan("all lessons, in their order", ())
+    words = {
+        "title": plan.title,
+        "timezone": f'timezone = "{timezone}"' if timezone else '# timezone = "Europe/Berlin"',
+        "assumed": f"assumed = {list(plan.assumed)}" if plan.assumed else '# assumed = ["00"]',
+        "lessons": "\n".join(_lessons(plan, start)),
+    }
+    template = (Path(__file__).parent / "course.toml.txt").read_text(encoding="utf-8")
+    return Template(template).substitute(words).rstrip() + "\n"
+
+
+def _lessons(plan: Plan, start: date | None) -> Iterator[str]:
+    for number, week in enumerate(plan.weeks):
+        yield f"\n# Week {number + 1}"
+        named = week.split()
+        for place, lesson in enumerate(named):
+            yield f"[lessons.{lesson}]"
+            if start is not None:
+                days = [7 * number + 7 * one // len(named) for one in (place, place + 1)]
+                first = datetime.combine(start + timedelta(days[0]), MORNING)
+                last = datetime.combine(start + timedelta(days[1] - 1), NIGHT)
+                yield f'release = "{first:%Y-%m-%d %H:%M}"'
+                yield f'due = "{last:%Y-%m-%d %H:%M}"'
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 from nbgrader.utils import determine_grade, is_grade, is_solution, is_task
 
 from autograder import cell_metadata
-from autograder.grading.classroom.item_analysis import said
+from autograder.grading.notebook.result import said
 
 LOG = logging.getLogger("autograder.feedback")
 NO_RESPONSE = "No response."  # nbgrader's own comment on a cell that was left as it was

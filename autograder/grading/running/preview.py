@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from autograder.cell_metadata import exercise_called
-from autograder.grading.classroom import item_analysis
 from autograder.grading.classroom.database import GradebookError, copy_gradebook
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, Counted
-from autograder.grading.notebook.result import Exercise, Result, clean
+from autograder.grading.notebook.result import Exercise, Result, clean, said
 from autograder.grading.running.batch import Batch
 from autograder.temporary import Temporary
 
@@ -156,5 +155,5 @@ def _reason(result: Result, one: Exercise) -> str:
     """Why an exercise has the points that its check gives now, in one line; 'right' where all."""
     if one.score >= one.max:
         return "right"
-    said = result.problem or item_analysis.said(one.reason).what
-    return clean(said.partition("\n")[0]).removeprefix(f"{one.name}: ").rstrip(".")
+    why = result.problem or said(one.reason).what
+    return clean(why.partition("\n")[0]).removeprefix(f"{one.name}: ").rstrip(".")

@@ -1,5 +1,6 @@
 """From a roster to grades in Canvas: everything between the LMS and the grading, in one walk."""
 
+import csv
 import zipfile
 
 import nbformat
@@ -50,18 +51,20 @@ def test_a_canvas_zip_becomes_grades_in_canvas(tmp_path, capsys):
             archive.writestr(name, text)
     run("due", "0", "2020-01-01T12:00+00:00")
     received = run("receive", str(course / "submissions.zip"), "--lesson", "0", status=1)
-    assert f"{SLUG}: 3 new" in received.out and f"1 of {SLUG} is late" in received.out
-    assert "1 of 4 has handed in nothing" in received.out
+    assert (
+        f"{SLUG}: 3 new" in received.out
+        and f"Late with {SLUG}, due Wed 1 Jan 2020, 12:00 UTC: ben." in received.out
+    )
+    assert f"Handed in nothing of {SLUG}: 1 of 4." in received.out
     assert received.err.count("not taken") == 1 and "mallorym" in received.err
 
     def grades():
         like = ("--form", "canvas", "--like", str(course / "canvas.csv"))
         run("grades", "--to", str(course / "back.csv"), *like)
-        back = (course / "back.csv").read_bytes().decode()
-        earned = [line.rpartition(",")[2] for line in back.splitlines()]
-        assert [line.rpartition(",")[0] for line in back.splitlines()] == [
-            line.rpartition(",")[0] for line in CANVAS.splitlines()
-        ]
+        with open(course / "back.csv", newline="", encoding="utf-8") as file:
+            back = list(csv.reader(file))
+        assert [row[:-1] for row in back] == [row[:-1] for row in csv.reader(CANVAS.splitlines())]
+        earned = [row[-1] for row in back]
         return earned[2:]
 
     grade(course)

@@ -2,7 +2,7 @@
 
 import contextlib
 import io
-import json
+import re
 import shutil
 from unittest import mock
 
@@ -16,7 +16,6 @@ from tests.autograder.small_class import SLUG, WRONG, grade, hand_in, make_cours
 
 ANSWERS = {
     "value": WRONG,
-    "another-value": WRONG,
     "shape": {"uniform_average": "def uniform_average(values):\n    return values.mean(0)[None]"},
     "raises": {
         "weighted_average": "def weighted_average(weights, values):\n    return values @ weights"
@@ -31,11 +30,8 @@ ANSWERS = {
     },
     "ends": {"softmax": "def softmax(scores, dim):\n    import os\n    os._exit(3)"},
     "syntax": {"softmax": "def softmax(scores, dim:\n    return"},
-    "helper": {"softmax": "def softmax(scores, dim):\n    return uniform_average(scores)"},
 }
-LOST = {  # the exercise that each of them lost
-    name: next(iter(given)) for name, given in ANSWERS.items() if name != "another-value"
-}
+LOST = {name: next(iter(given)) for name, given in ANSWERS.items()}  # the exercise of each
 
 
 @pytest.fixture(scope="package")
@@ -57,44 +53,48 @@ def sandbox():
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="package")
 def run(course, sandbox):
     """Run the command; returns (exit status, standard output, standard error)."""
 
-    def command(student, exercise, *options, lesson="00", folder=course):
+    def command(student, exercise, lesson="00", folder=course):
         out, err = io.StringIO(), io.StringIO()
+        here = contextlib.nullcontext(sandbox)
         with (
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
-            mock.patch.object(
-                sandboxes, "Sandbox", lambda *_, **__: contextlib.nullcontext(sandbox)
-            ),
+            mock.patch.object(sandboxes, "Sandbox", lambda *_, **__: here),
         ):
             words = ["explain", lesson, exercise, "--student", student, "--course", str(folder)]
-            status = cli.main([*words, *options])
+            status = cli.main(words)
         return status, out.getvalue(), err.getvalue()
 
     return command
 
 
 @pytest.fixture(scope="package")
-def known():
-    """What the command said as JSON of the course, which no test changes."""
-    return {}
+def told(run):
+    """What the command says, of the course that no test changes: by title."""
+    known = {}
 
-
-@pytest.fixture
-def told(run, known):
-    """What the command says as JSON."""
-
-    def command(student, *options):
-        if (student, *options) not in known:
-            status, out, err = run(student, LOST[student], "--json", *options)
+    def command(student):
+        if student not in known:
+            status, out, err = run(student, LOST[student])
             assert status == 0, err
-            known[student, *options] = out
-        return json.loads(known[student, *options])
+            known[student] = sections(out)
+        return known[student]
 
     return command
+
+
+def sections(out):
+    """What is printed, by title; of the call also its "program", what it "prints", and "right"."""
+    head, *parts = re.split(r"^── (.*) ──\n", out, flags=re.MULTILINE)
+    found = {"head": head.strip(), **dict(zip(parts[::2], parts[1::2], strict=True))}
+    note, _, rest = found["The call"].partition("\n\n")
+    program, *shown = re.split(r"^(?:It|With the course's answer it) prints\n", rest, flags=re.M)
+    indented = [re.sub("^    ", "", text, flags=re.M).strip() for text in shown]
+    return found | {"note": " ".join(note.split()), "program": program, "shown": indented}
 
 
 @pytest.fixture

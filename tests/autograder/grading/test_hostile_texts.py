@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from autograder import ROOT, CourseError
-from autograder.grading.classroom import item_analysis, misplaced
+from autograder.grading.classroom import misplaced
 from autograder.grading.classroom.sample_class import solved
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.notebook import (
@@ -20,7 +20,7 @@ from autograder.grading.notebook import (
 from autograder.grading.notebook.submission import Cell, Submission
 from autograder.grading.running import result_dependencies
 from autograder.imports import modules
-from autograder.reporting import student_answers, unexplained
+from autograder.reporting import faults
 from tests.autograder.small_class import SLUG
 
 MASTER = solved(SLUG)
@@ -52,16 +52,15 @@ def as_answer(text):
 def examples(text):
     wrong = {"name": "softmax", "score": 0, "max": 1, "reason": text}
     rows = [{"student": text[:128], "lesson": SLUG, "exercises": [wrong]}] * 2
-    item_analysis.faults(rows)
-    return unexplained.clusters(rows, {text[:128]: {"softmax": text}}, None)
+    return faults.faults(rows, {text[:128]: {"softmax": text}}, {})
 
 
 STEPS = {
     "imports": lambda text: modules(result_dependencies._imports(text), ROOT, by_name=True),
     "definitions": lambda text: submission.defined(Submission([Cell("code", text)])),
     "assembling": lambda text: json.dumps(as_answer(text)),
-    "an answer": lambda text: student_answers.printable(student_answers.bare(text)),
-    "an example": lambda text: student_answers.example(text, "ada"),
+    "an answer": lambda text: faults.printable(faults.bare(text)),
+    "an example": faults.example,
     "a reason": examples,
     "a student's name": lambda text: (filenames.plain(text), filenames.not_an_id(text)),
     "who is meant": lambda text: list(misplaced.strangers({"ada": True}, [HANDED(text)])),

@@ -7,7 +7,7 @@ import pytest
 
 from autograder import ROOT, CourseError, cell_metadata, lessons
 from autograder.checking.toolbox import registry
-from autograder.term import class_notebooks, course_file, fit
+from autograder.term import class_notebooks, course_file
 from autograder.term.adapt import adapt, exercises
 from autograder.term.course_file import Choices, LessonChoice
 
@@ -86,8 +86,8 @@ def test_nothing_is_changed_where_nothing_is_chosen():
     ("changes", "said"),
     [
         ({"points": {"split_head": 2}}, "no exercise of it; did you mean split_heads?"),
-        ({"optional": ("x",)}, "optional names x, which is no exercise of it; there are: split_"),
-        ({"points": {"split_heads": 2}, "optional": ("split_heads",)}, "stands in points and in"),
+        ({"optional": ("x",)}, "x is no exercise of it; there are: split_"),
+        ({"points": {"split_heads": 2}, "optional": ("split_heads",)}, "stands in two of points"),
         ({"points": {"MultiHeadAttention": 3}}, "has 4 stages, each earned by itself"),
         ({"without": ("split_heads",)}, "called further down"),
         ({"optional": tuple(exercises(read(SLUG)["cells"]))}, "leave the whole lesson out"),
@@ -96,7 +96,7 @@ def test_nothing_is_changed_where_nothing_is_chosen():
 def test_what_does_not_fit_the_lesson_is_refused(tmp_path, changes, said):
     choices = Choices(tmp_path, {SLUG: LessonChoice(SLUG, **changes)})
     with pytest.raises(CourseError) as refused:
-        fit.refuse(choices, {SLUG: read(SLUG)["cells"]})
+        class_notebooks.refuse(choices, {SLUG: read(SLUG)}, ROOT)
     assert said in str(refused.value) and SLUG in str(refused.value)
 
 

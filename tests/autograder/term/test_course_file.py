@@ -7,7 +7,7 @@ import pytest
 
 from autograder import ROOT, CourseError, settings
 from autograder.settings import CARE_SHARE
-from autograder.term import course_file, ready
+from autograder.term import course_file, plan
 from autograder.term.course_file import Late
 
 SLUGS = course_file.there(ROOT)
@@ -58,25 +58,34 @@ def test_what_stands_there_is_read(tmp_path):
     [
         (WHOLE, "no lesson is called 'kernel_regression_not'"),
         ("lesson = 1", "there is no setting lesson; did you mean lessons?"),
-        ("[lessons.01]\npoint = {}", "no setting lessons.01.point; did you mean points?"),
-        ("[lessons]\n01 = 3", "[lessons.01] is no table"),
+        (
+            "[lessons.01]\npoint = {}",
+            "regression.point; did you mean points?",
+        ),
+        ("[lessons]\n01 = 3", "lessons.01_kernel_regression: Input should be a dictionary"),
         ("[lessons.01]\n[lessons.kernel_regression]", "stands there twice"),
-        ('[lessons.01]\ndue = "2026-10-05"', 'names a day without a time: "2026-10-05 23:59"'),
-        ("[lessons.01]\ndue = 2026-10-05", 'names a day without a time: "2026-10-05 23:59"'),
-        ('[lessons.01]\ndue = "11.10.2026 23:59"', "is not in the form of a time: write it as"),
+        (
+            '[lessons.01]\ndue = "2026-10-05"',
+            "is a day without a time: write it as 2026-10-05T23:59",
+        ),
+        ("[lessons.01]\ndue = 2026-10-05", "is a day without a time: write it as 2026-10-05T23:59"),
+        ('[lessons.01]\ndue = "11.10.2026 23:59"', "is no time: write it as"),
         (
             "[lessons.01]\nrelease = 2026-10-05T00:00:00\ndue = 2026-10-04T00:00:00",
             ") before it is released",
         ),
-        ("[lessons.01]\npoints = { a = 0 }", "no number above 0; an exercise that is to earn"),
-        ('[lessons.01]\nalone = "yes"', "is true or false, not 'yes'"),
-        ('[lessons.01]\noptional = "a"', "no list of names"),
+        ("[lessons.01]\npoints = { a = 0 }", "points.a: Input should be greater than 0, not 0"),
+        ('[lessons.01]\nalone = "maybe"', "alone: Input should be a valid boolean"),
+        ('[lessons.01]\noptional = "a"', "optional: Input should be a valid tuple"),
         ('timezone = "Europe/Berln"', "no timezone 'Europe/Berln'; did you mean 'Europe/Berlin'?"),
-        ('language = "xx_yy_zz"', "none that dates can be written in"),
-        ("[late]\ngrace_hours = 1", "[late] needs percent_a_day"),
-        ("[late]\npercent_a_day = 101", "no number from 0 to 100"),
-        ('[groups]\na = ["ada"]\nb = ["ada"]', "groups.b names ada, who is in a, too"),
-        ('[sections]\na = ["ada", "ada"]', "names ada, who is twice in a"),
+        ('language = "xx_yy_zz"', "is no language that dates can be written in"),
+        ("[late]\ngrace_hours = 1", "late.percent_a_day: Field required"),
+        (
+            "[late]\npercent_a_day = 101",
+            "percent_a_day: Input should be less than or equal",
+        ),
+        ('[groups]\na = ["ada"]\nb = ["ada"]', "groups.b names ada, who is in a already"),
+        ('[sections]\na = ["ada", "ada"]', "sections.a names ada, who is in a already"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path, text, said):
@@ -86,10 +95,10 @@ def test_what_cannot_be_meant_is_refused(tmp_path, text, said):
     assert str(refused.value).startswith(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", [None, *ready.names()])
+@pytest.mark.parametrize("name", [None, *plan.PLANS])
 def test_each_ready_plan_is_read_with_its_comments(tmp_path, name):
     start = datetime(2026, 10, 5) if name else None
-    text = ready.text(name, start and start.date(), "Europe/Berlin")
+    text = plan.text(name, start and start.date(), "Europe/Berlin")
     choices = parsed(tmp_path, text)
     assert choices.chosen == bool(name)
     if name:
@@ -102,7 +111,7 @@ def test_each_ready_plan_is_read_with_its_comments(tmp_path, name):
 
 
 def test_the_examples_in_the_comments_are_right(tmp_path):
-    lines = ready.text().splitlines()
+    lines = plan.text().splitlines()
     table = lines[lines.index("# [late]") :]
     kept = [line[2:] for line in table if line.startswith("# ") and ("=" in line or "[" in line)]
     choices = parsed(tmp_path, "\n".join(kept))

@@ -42,7 +42,7 @@ def submission(tmp_path):
 
 
 def test_the_report_allows_nothing_but_its_own_style(tmp_path):
-    page.write_html([], tmp_path / "page.html")
+    page.write_html([], tmp_path / "page.html", {}, {})
     html = (tmp_path / "page.html").read_text()
     (style,) = re.findall("<style>(.*?)</style>", html, re.DOTALL)
     none = dict.fromkeys(("default-src", "base-uri", "form-action"), ["'none'"])
