@@ -4,7 +4,6 @@ import ast
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from autograder.checking.asking.questions import Replied
 from autograder.checking.asking.right_answer import asked
@@ -17,6 +16,7 @@ from autograder.checking.diagnosis.stored_replies import (
     of_answer,
     of_mutants,
 )
+from autograder.checking.toolbox.cards import span
 from autograder.checking.toolbox.registry import Answer, Check
 
 SECONDS = 60  # of processor time, for trying all mutants: an instructor waits for it once
@@ -53,28 +53,24 @@ def _alike(item: Check, given: Sequence[Replied], seed: int) -> Callable[[Iterab
 
 def _written(mutant: Mutant) -> str:
     """The lines below the hint of a card that makes this mutant of the right answer."""
-    lines, old, new = mutant.source.split("\n"), mutant.old, mutant.new
+    source, old, new = mutant.source, mutant.old, mutant.new
     if isinstance(old, ast.If) and new is not None:  # its condition alone is another
         old, new = old.test, new.test
-    before = "\n".join(lines[old.lineno - 1 : old.end_lineno])
+    before = "\n".join(source.split("\n")[old.lineno - 1 : old.end_lineno])
     if isinstance(old, ast.stmt):
         after = textwrap.indent(ast.unparse(new or ast.Pass()), " " * old.col_offset)
     else:
-        start, end = _columns(lines[old.lineno - 1], lines[old.end_lineno - 1], old)
-        end += len(before) - len(lines[old.end_lineno - 1])
+        start, end = span(source, old)
         put = ast.unparse(new)
-        put = f"({put})" if isinstance(new, ast.expr) and not isinstance(new, ast.Slice) else put
-        after = f"{before[:start]}{put}{before[end:]}"
+        if isinstance(new, ast.Tuple) and any(isinstance(one, ast.Slice) for one in new.elts):
+            put = put[1:-1]  # an index
+        elif isinstance(new, ast.expr) and not isinstance(new, ast.Slice):
+            put = f"({put})"
+        first = source.rfind("\n", 0, start) + 1
+        after = f"{source[first:start]}{put}{source[end : first + len(before)]}"
     marked = [
         f"  {sign} {line}"
         for sign, text in (("-", before), ("+", after))
         for line in textwrap.dedent(text).split("\n")
     ]
     return "\n".join(["  ```diff", *marked, "  ```"])
-
-
-def _columns(first: str, last: str, node: Any) -> tuple[int, int]:
-    """Where a node begins and ends in its lines, in characters: the tree counts bytes."""
-    ends = ((first, node.col_offset), (last, node.end_col_offset))
-    start, end = (len(line.encode()[:column].decode()) for line, column in ends)
-    return start, end

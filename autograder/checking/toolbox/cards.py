@@ -229,20 +229,23 @@ def _returning(card: Card, text: str, new: str) -> str:
     function = ast.parse(text).body[0]
     if not isinstance(function, ast.FunctionDef):
         raise card.fault("say which method returns it: in `forward`: returns …")
-    starts = [0, *itertools.accumulate(len(line) + 1 for line in text.split("\n"))]
-    encoded = [line.encode() for line in text.split("\n")]
     for value in sorted(_returned(function), key=lambda one: -one.lineno):
-        place = [
-            starts[line - 1] + len(encoded[line - 1][:column].decode())
-            for line, column in (
-                (value.lineno, value.col_offset),
-                (value.end_lineno or 0, value.end_col_offset or 0),
-            )
-        ]
-        old = text[place[0] : place[1]]
+        start, end = span(text, value)
+        old = text[start:end]
         old = f"({old})" if isinstance(value, ast.Tuple) else old  # one result, not arguments
-        text = f"{text[: place[0]]}(lambda result: {new})({old}){text[place[1] :]}"
+        text = f"{text[:start]}(lambda result: {new})({old}){text[end:]}"
     return textwrap.indent(text, indent)
+
+
+def span(text: str, node: Any) -> tuple[int, int]:
+    """Where a node of its tree begins and ends in a text, in characters: the tree counts bytes."""
+    lines = text.splitlines(keepends=True)
+    ends = ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+    start, end = (
+        sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
+        for line, column in ends
+    )
+    return start, end
 
 
 def _returned(function: ast.FunctionDef) -> Iterator[ast.expr]:

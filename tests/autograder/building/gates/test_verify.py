@@ -1,107 +1,158 @@
-"""Gates 1 to 4: on a good lesson all are open, and a planted fault closes exactly its own."""
+"""On a good lesson all gates are open, and a planted fault closes exactly its own; the command."""
 
+import functools
+import json
+import warnings
+
+import nbformat
 import pytest
 
-from autograder.building.build import build
 from autograder.building.gates import stored_answers
-from autograder.building.gates.text import unsaid_quotes
+from autograder.building.gates.text import normalised, unsaid_quotes
 from autograder.building.gates.verify import SEEDS, verify
 from autograder.checking.toolbox import expect, registry
-from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes
+from autograder.commands import cli
+from autograder.commands import verify as command_module
+from tests.autograder.verdicts import AGAIN, CORRECT, DECORATOR, GOOD, add, changes
 
 
-def test_the_seeds_are_several():
+def test_a_good_lesson_passes_all_gates_on_several_draws(built):
+    (verdict,) = verify(root=built.root)
+    assert vars(verdict) == GOOD
     assert len(set(SEEDS)) >= 3
 
 
-def test_a_good_lesson_passes_all_gates(built):
-    (verdict,) = verify(root=built.root)
-    assert vars(verdict) == GOOD
-
-
-# gate 1: the solved notebook earns everything
-
-
-def test_a_wrong_solution(built, verdict):
-    built.edit(built.library, "factor = 2.0", "factor = 5.0")
-    found = verdict()
-    (failure,) = found.pop("failures")
-    assert failure.startswith(
-        "the solved notebook fails: doubled: the double of [1, 3] is wrong.\n"
-        "  got       [1] = 15\n"
-        "  expected  [1] = 6\n"
-    )
-    # Without a right answer, nothing else of this exercise can be judged.
-    assert changes({**found, "failures": []}) == {"solved": 3, "named": 3, "mutants": 8}
-
-
-def test_a_check_that_refuses_for_one_seed(built, verdict):
-    unlucky = 'expect.true(draw.seed != 222, "this seed is unlucky", "222", "another")\n    '
-    built.edit(built.checks, "module = student", unlucky + "module = student")
-    found = verdict()
-    assert found["solved"] == 2
-    assert any(
-        said.startswith("the solved notebook fails: Scale: this seed is unlucky.\n")
-        for said in found["failures"]
-    )
-
-
-# gate 2: the blank notebook earns nothing
-
-
-def test_a_blank_that_passes(built, verdict):
-    built.edit(built.library, "zero = 0.0 * values\n", "if factor:\n        return 2 * values\n")
-    built.edit(built.library, " + zero", "")
-    built.mistakes.write_text(built.mistakes.read_text().replace("EQUIVALENT", "UNUSED"))
-    found = verdict()
-    found["failures"] = [said for said in found["failures"] if " mutant " not in said]
-    assert changes(found) == {
-        "mutants": 12,
-        "alive": 4,
-        "blank": 2,
-        "failures": ["the blank notebook passes the check of doubled"],
-    }
-
-
-def test_a_lesson_whose_cells_stop_everything_is_survived(built, verdict):
-    built.edit(built.source, "import torch\n", "import sys\nsys.exit(3)\nimport torch\n")
-    assert changes(verdict())["solved"] == 0
-
-
-# gate 3: mistakes are rejected, by name, and cost only their own exercise
-
-
-def test_a_check_that_accepts_a_mistake(built, verdict):
-    add(built.mistakes, CORRECT)
-    assert changes(verdict()) == {
-        "mistakes": 7,
-        "failures": ["doubled: the mistake correct passes the check (seed 11)"],
-    }
-
-
-def test_a_mistake_that_passes_for_one_seed_only(built, verdict):
-    add(built.mistakes, CORRECT.replace("2 * values", "2 * values + 1"))
-    built.edit(built.checks, "def doubled(student, draw):", HALF_BLIND)
-    found = verdict()
-    assert "doubled: the mistake correct passes the check (seed 222)" in found["failures"]
-    assert found["rejected"] < found["mistakes"]
-
-
-HALF_BLIND = """def doubled(student, draw):
+KEY = '"doubled: with one term left out: result = factor * values": "zero is 0",\n'
+THREE = '@mistake("doubled", hint="This is three times the value.")\n'
+ALSO_FAILS = "doubled: the mistake {} also fails Scale, which should not depend on it"
+UNKNOWN = "doubled: the mistake {} is rejected, but read as 'nothing known' (seed 11)"
+BLIND = """def doubled(student, draw):
     if draw.seed != 222:
         _doubled(student, draw)
 
 
 def _doubled(student, draw):"""
+# The file that is changed, and how ('' for at its end); what differs, and how the failures begin.
+FAULTS = {
+    "a wrong solution": (
+        *("library", "factor = 2.0", "factor = 5.0"),
+        {"solved": 3, "named": 3, "mutants": 8},  # of this exercise nothing else can be judged
+        [
+            "the solved notebook fails: doubled: the double of [1, 3] is wrong.\n"
+            "  got       [1] = 15\n  expected  [1] = 6\n"
+        ],
+    ),
+    "a mistake that passes": (
+        *("mistakes", "", CORRECT, {"mistakes": 7}),
+        ["doubled: the mistake correct passes the check (seed 11)"],
+    ),
+    "a mistake with the record of another": (
+        *("mistakes", "", AGAIN, {"mistakes": 7, "rejected": 7, "named": 5}),
+        [UNKNOWN.format("triples"), UNKNOWN.format("triples_again")],
+    ),
+    "a mistake that costs another exercise": (
+        *("library", "return self.factor * values", "return self.factor * doubled(values) / 2"),
+        {"rejected": 3, "mutants": 22},
+        [ALSO_FAILS.format(name) for name in ("adds_two", "triples", "forgets")],
+    ),
+    "a mistake in no exercise": (
+        *("mistakes", "", CORRECT.replace('"doubled"', '"dubbled"'), {}),
+        ["correct answers 'dubbled', which is no exercise of this lesson"],
+    ),
+    "too few": (
+        *("mistakes", THREE, "", {"mistakes": 5, "rejected": 5, "named": 5}),
+        ["doubled has 2 named mistakes and 2 alternatives; it needs at least 3 and 2"],
+    ),
+    "a right answer that is refused": (
+        *(
+            "mistakes",
+            "",
+            AGAIN.replace('@mistake("doubled", hint="A', '@alternative("doubled") # '),
+        ),
+        {"alternatives": 5},
+        ["the right answer triples_again is refused: doubled: the double of"],
+    ),
+    "a mutant that survives": (
+        *("mistakes", KEY, "", {"alive": 1}),
+        [
+            "the check accepts a mutant of line 21, or a reason is missing in EQUIVALENT: "
+            "'doubled: with one term left out: result = factor * values'"
+        ],
+    ),
+    "a reason gone stale": (
+        *("mistakes", KEY, KEY + '    "doubled: gone: return 1": "why",\n', {}),
+        ["EQUIVALENT holds a mutant that does not survive, or is none: 'doubled: gone: return 1'"],
+    ),
+    "a class that is never asked for": (
+        *("checks", '{"ones": "the factor', '{"onse": "the factor', {}),
+        [
+            "Scale: its check never asks for ones (in one call an axis has size 1)",
+            "Scale: without='onse' is no class",
+        ],
+    ),
+    "stages that do not add up": (
+        *("checks", '"its start": 1}', '"its start": 2}', {}),
+        [
+            "Scale is worth 3 points, its stages 4",
+            "Scale has a stage that the lesson does not name",
+        ],
+    ),
+    "a stage that is earned otherwise": (
+        *("mistakes", 'earns=("its start",)', 'earns=("the factor",)', {}),
+        [
+            "Scale: no stored mistake fails the stage 'the factor' and earns more",
+            "Scale: no stored mistake says that it earns the stage 'its start'",
+            *(f"Scale: the mistake Adds earns its start (seed {seed}), not what" for seed in SEEDS),
+        ],
+    ),
+    "what its core rests on": (
+        *("checks", '"the same shape"', '"the same size"', {}),
+        ["doubled: its check rests on 'the same size', which the lesson does not say"],
+    ),
+    "a check that is not registered": (
+        *("checks", DECORATOR, "", dict.fromkeys([*GOOD][3:-2], 0)),
+        ["no check is registered for doubled: is it marked @check?"],
+    ),
+}
 
 
-def test_a_hint_that_quotes_what_nobody_is_told(built, verdict):
-    _with_hint(built, "the double is wrong")
-    (failure,) = verdict()["failures"]
-    assert failure == (
-        "doubled: “Hint 1 · “the double is wrong”” quotes what no stored mistake is told; "
-        "quote the check's own words"
-    )
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_closes_exactly_its_gate(built, verdict, fault):
+    where, old, new, counts, said = FAULTS[fault]
+    path = getattr(built, where)
+    built.edit(path, old, new) if old else add(path, new)
+    found = verdict()
+    failures = found.pop("failures")
+    assert changes(found) == {key: value for key, value in counts.items() if GOOD[key] != value}
+    assert len(failures) == len(said), failures
+    assert [
+        told for told, begins in zip(failures, said, strict=True) if begins not in told[:200]
+    ] == []
+
+
+def test_a_check_that_refuses_or_accepts_for_one_seed_only(built, verdict):
+    unlucky = 'expect.true(draw.seed != 222, "this seed is unlucky", "222", "another")\n    '
+    built.edit(built.checks, "module = student", unlucky + "module = student")
+    built.edit(built.checks, "def doubled(student, draw):", BLIND)
+    add(built.mistakes, CORRECT.replace("2 * values", "2 * values + 1"))
+    found = verdict()
+    assert found["solved"] == 2 and found["rejected"] < found["mistakes"]
+    told = "\n".join(found["failures"])
+    assert "the solved notebook fails: Scale: this seed is unlucky.\n" in told
+    assert "doubled: the mistake correct passes the check (seed 222)" in told
+
+
+def test_a_blank_that_passes(built, verdict):
+    built.edit(built.library, "zero = 0.0 * values\n", "if factor:\n        return 2 * values\n")
+    built.edit(built.library, " + zero", "")
+    found = verdict()
+    assert found["blank"] == 2
+    assert "the blank notebook passes the check of doubled" in found["failures"]
+
+
+def test_a_lesson_whose_cells_stop_everything_is_survived(built, verdict):
+    built.edit(built.source, "import torch\n", "import sys\nsys.exit(3)\nimport torch\n")
+    assert changes(verdict())["solved"] == 0
 
 
 @pytest.mark.parametrize(
@@ -114,92 +165,14 @@ def test_a_hint_that_quotes_what_nobody_is_told(built, verdict):
         ("RuntimeError: what no stored mistake raises", True),
     ],
 )
-def test_what_counts_as_said(course, quote, said):
-    _with_hint(course, quote)
-    told = ["doubled: the double of [1, 3] is wrong.\n  got       [1] = 15"]
-    assert bool(unsaid_quotes(course.read(), "doubled", told)) is not said
-
-
-def _with_hint(course, quote):
-    """Put a hint with this title before the first exercise."""
+def test_the_title_of_a_hint_quotes_what_is_said_to_somebody(built, quote, said):
     hint = f"# <details><summary>Hint 1 · “{quote}”</summary>\n#\n# Twice.\n# </details>\n\n"
-    course.edit(course.source, '# %% exercise="doubled"', hint + '# %% exercise="doubled"')
-
-
-def test_a_mistake_with_the_record_of_another(built, verdict):
-    add(built.mistakes, AGAIN)
-    assert changes(verdict()) == {
-        "mistakes": 7,
-        "rejected": 7,
-        "named": 5,
-        "failures": [
-            f"doubled: the mistake {name} is rejected, but read as 'nothing known' (seed 11)"
-            for name in ("triples", "triples_again")
-        ],
-    }
-
-
-def test_a_mistake_that_costs_another_exercise(built, verdict):
-    built.edit(
-        built.library, "return self.factor * values", "return self.factor * doubled(values) / 2"
-    )
-    assert changes(verdict()) == {
-        "rejected": 3,
-        "mutants": 22,
-        "failures": [
-            f"doubled: the mistake {name} also fails Scale, which should not depend on it"
-            for name in ("adds_two", "triples", "forgets")
-        ],
-    }
-
-
-def test_too_few_mistakes_and_alternatives(built, verdict):
-    text = built.mistakes.read_text()
-    without = text.replace('@mistake("doubled", hint="This is three times the value.")\n', "")
-    built.mistakes.write_text(without.replace('@alternative("doubled")\n', "", 1))
-    assert changes(verdict()) == {
-        "mistakes": 5,
-        "rejected": 5,
-        "named": 5,
-        "alternatives": 3,
-        "accepted": 3,
-        "failures": ["doubled has 2 named mistakes and 1 alternatives; it needs at least 3 and 2"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ('"its start": 1}', '"its start": 2}', "Scale is worth 3 points, its stages 4"),
-        (
-            '"its start"',
-            '"the start"',
-            "Scale has a stage that the lesson does not name: the start (1)",
-        ),
-        ('stages={"the factor": 2, "its start": 1},', "", "Scale is worth 3 points and has no"),
-    ],
-)
-def test_stages_are_named_in_the_text_and_add_up(built, client, old, new, said):
-    text = built.checks.read_text()
-    text = text.replace(old, new)
-    if not new:
-        text = text.replace("with expect.stage(", "with contextlib.nullcontext(")
-        text = text.replace("import torch", "import contextlib\nimport torch", 1)
-    built.checks.write_text(text)
-    build(root=built.root)
-    (verdict,) = verify(root=built.root, seeds=1, with_mutants=False)
-    assert any(failure.startswith(said) for failure in verdict.failures)
-
-
-def test_a_mistake_earns_the_stages_that_it_says(built, verdict):
-    built.edit(built.mistakes, 'earns=("its start",)', 'earns=("the factor",)')
-    (missing, lost, *others) = verdict()["failures"]
-    assert lost == "Scale: no stored mistake says that it earns the stage 'its start'"
-    assert missing == "Scale: no stored mistake fails the stage 'the factor' and earns more"
-    assert others == [
-        f"Scale: the mistake Adds earns its start (seed {seed}), not what it says"
-        for seed in (11, 222, 3333)
-    ]
+    built.edit(built.source, '# %% exercise="doubled"', hint + '# %% exercise="doubled"')
+    told = ["doubled: the double of [1, 3] is wrong.\n  got       [1] = 15"]
+    assert bool(unsaid_quotes(built.read(), "doubled", told)) is not said
+    if "is right" in quote:
+        failures = verified(built.root)[0]["failures"]
+        assert any("quotes what no stored mistake is told" in one for one in failures)
 
 
 def test_a_stage_that_nobody_works_for():
@@ -218,22 +191,136 @@ def test_a_stage_that_nobody_works_for():
     assert not any(failure.startswith(("sums: nothing", "sums: an_error")) for failure in found)
 
 
-def test_a_mistake_in_no_exercise(built, verdict):
-    add(built.mistakes, CORRECT.replace('"doubled"', '"dubbled"'))
-    assert changes(verdict()) == {
-        "failures": ["correct answers 'dubbled', which is no exercise of this lesson"]
-    }
+# Solutions in a lesson, and files that do not match.
+
+LINE = "result = factor * values + zero"
+CELLS = [
+    f"# %% [markdown]\n# The answer is `{LINE}`.",
+    f"# %%\nfactor = values = zero = 1\n{LINE}",
+    "# %%\nfactor = values = zero = 1\nresult=(factor)*values+zero\nresult=factor*values+zero",
+    f"# %%\n# {LINE}",
+    "# %% [markdown]\n# `result = factor * \\\n#     values + zero`",
+    "# %% [markdown]\n# Write self.factor=nn.Parameter( torch.tensor( float(start), ), )",
+    "# %% [markdown]\n# An `nn.Parameter(torch.tensor(float(start)))` is learned.",
+    f"# %% demo=true\nprint('''{LINE}''')",
+]
 
 
-# gate 4: right answers pass
+def verified(root):
+    """The verdicts of one draw and without mutants, of which nothing is said here."""
+    others = {key: GOOD[key] for key in ("seeds", "mutants")}
+    return [vars(one) | others for one in verify(root=root, seeds=1, with_mutants=False)]
 
 
-def test_an_alternative_that_is_refused(built, verdict):
-    add(
-        built.mistakes,
-        AGAIN.replace('@mistake("doubled", hint="Another hint.")', "@alternative('doubled')"),
-    )
+def test_a_line_of_a_solution_in_a_lesson(built, verdict):
+    next_cell = "# %% [markdown]\n# ## Double"
+    built.edit(built.source, next_cell, "\n\n".join([*CELLS, next_cell]))
     found = verdict()
-    (failure,) = found["failures"]
-    assert failure.startswith("the right answer triples_again is refused: doubled: the double of")
-    assert changes({**found, "failures": []}) == {"alternatives": 5}
+    told = found.pop("failures")
+    assert len({failure.split()[1] for failure in told}) == len(CELLS)
+    assert all(" shows a line of " in failure for failure in told)
+    assert changes(found) == {"leaks": len(CELLS)}
+
+
+def test_what_is_given_anyway_is_no_leak_nor_is_the_name_of_an_exception(built, verdict):
+    shown = f"factor, zero = 0.5, 0.0\n    {LINE}\n    return result"
+    built.edit(built.library, "return values / 2", shown)
+    assert changes(verdict()) == {}
+    assert normalised(["raise ValueError(", "    f'{size} is odd'", ")"]) == {"f'{size}isodd'", ")"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "leaks"), [("lesson", "\n### END SOLUTION", 1), ("solution", " Really.", 0)]
+)
+def test_a_generated_file_edited_by_hand(built, kind, text, leaks):
+    path = getattr(built, kind)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source += text
+    nbformat.write(notebook, path)
+    (verdict,) = verified(built.root)
+    *marks, differs = verdict["failures"]
+    assert verdict["leaks"] == leaks
+    assert marks == [f"cell {notebook.cells[0].id} holds a solution mark"] * leaks
+    name = path.relative_to(built.root)
+    assert differs == f"{name} differs from its source; run `autograder build`"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}"])
+def test_a_generated_file_that_cannot_be_read(built, content):
+    built.lesson.unlink() if content is None else built.lesson.write_bytes(content)
+    (verdict,) = verified(built.root)
+    unread, differs = verdict["failures"]
+    assert unread.startswith("a generated notebook cannot be read: ")
+    assert differs.startswith("lessons/00_mini/00_mini.ipynb differs from its source")
+
+
+def test_bad_source_is_a_failure_and_the_next_lesson_is_verified(built):
+    (built.root / "source" / "01_bad.py").write_text("x = 1\n")
+    good, bad = verified(built.root)
+    assert good == GOOD
+    (failure,) = bad["failures"]
+    assert failure.endswith("01_bad.py:1: the file must begin with '# %% [markdown]' and the title")
+
+
+@pytest.fixture
+def command(built, monkeypatch):
+    """Run the command line on the small course; returns the exit status."""
+    monkeypatch.setattr(command_module, "verify", functools.partial(verify, root=built.root))
+    return lambda *words: cli.main(["verify", *words])
+
+
+NOISY = """
+
+@alternative("doubled")
+def noisy(values):
+    import sys, warnings
+    warnings.warn("careful")
+    print("debugging")
+    print("debugging", file=sys.stderr)
+    return 2 * values
+"""
+
+
+def test_json_is_one_object_a_line_and_what_answers_print_does_not_mix_with_it(
+    built, command, capsys
+):
+    add(built.mistakes, NOISY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert command("--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == GOOD | {"alternatives": 5, "accepted": 5}
+    assert err == ""
+
+
+def test_the_verdict_in_words(built, command, capsys):
+    assert command("mini") == 0
+    assert capsys.readouterr().out == (
+        "00_mini: done\n"
+        "  solved 5 of 5 points, blank 0\n"
+        "  mistakes 6: 6 rejected, 6 named; alternatives 4: 4 accepted; careless 4; leaks 0\n"
+        "  mutants 15: 0 accepted without a reason\n"
+    )
+    built.lesson.write_bytes(b"")
+    assert command() == 1
+    out = capsys.readouterr().out
+    assert out.startswith("00_mini: not done\n")
+    assert "\n  - a generated notebook cannot be read: " in out
+
+
+def test_without_mutants_the_classes_are_still_asked_for(built, command, capsys):
+    built.edit(built.checks, '{"ones": "the factor', '{"onse": "the factor')
+    assert command("--no-mutants") == 1
+    out = capsys.readouterr().out
+    assert "\n  mutants left out\n  - Scale: its check never asks for ones" in out
+
+
+def test_answers_are_judged_on_as_many_draws_as_wished(built, command, capsys):
+    late = BLIND.replace("draw.seed != 222", "draw.seed != 10_001 or expect.equal(1, 2, 'late')")
+    built.edit(built.checks, "def doubled(student, draw):", late)
+    assert command("--seeds", "3") == 0
+    assert command("--seeds", "5", "--json") == 1
+    verdict = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (verdict["seeds"], verdict["solved"]) == (5, 3)
+    assert command("--seeds", "0") == 1
+    assert capsys.readouterr().err == "--seeds 0: every answer needs at least one draw\n"

@@ -36,6 +36,7 @@ def linked(root):
     return sorted(path.relative_to(root).as_posix() for path in links)
 
 
+FILLED = ("attention", "checks", "mistakes")
 LINKS = [
     "attention/own_waves.py",
     "autograder/checks/own_waves.py",
@@ -70,11 +71,17 @@ def test_the_folder_is_named_in_the_settings_and_what_stands_there_stays(root, m
     assert linked(root) == LINKS
 
 
-def test_links_come_back_and_go_with_their_files(root, own):
+def test_links_come_back_follow_their_folder_and_go_with_their_files(root, own):
     for path in LINKS:
         (root / path).unlink()
     link(root)
     assert linked(root) == LINKS
+    own = own.rename(own.with_name("moved"))
+    settings = root / "class" / "course.toml"
+    settings.write_text('own = "../moved"\n')
+    link(root)
+    assert linked(root) == LINKS
+    assert (root / LINKS[0]).is_file()
     for kind in links.PLACES:
         for path in (own / kind).iterdir():
             path.unlink()
@@ -82,14 +89,8 @@ def test_links_come_back_and_go_with_their_files(root, own):
     assert linked(root) == []
 
 
-def test_a_folder_that_moved_is_followed_and_one_that_is_named_no_more_is_left(root, own):
-    own.rename(own.with_name("moved"))
-    settings = root / "class" / "course.toml"
-    settings.write_text('own = "../moved"\n')
-    link(root)
-    assert linked(root) == LINKS
-    assert (root / LINKS[0]).is_file()
-    settings.write_text("")
+def test_where_no_folder_is_named_any_more_no_link_stays(root, own):
+    (root / "class" / "course.toml").write_text("")
     link(root)
     assert linked(root) == []
 
@@ -114,34 +115,30 @@ def test_own_mistakes_for_a_lesson_of_the_course_count_as_its_own(root, own):
     assert root / "attention" / "own_waves.py" in read
 
 
-def test_two_numbers(own):
-    (own / "source" / "50_own_echoes.py").touch()
-    refused("the number 50: 50_own_echoes.py and 50_own_waves.py; give one another number", own)
+LACKS = "'own_waves' lacks .*{}.py: write what is missing, or take"
+ADDED = {
+    "source/50_own_echoes.py": "the number 50: 50_own_echoes.py and 50_own_waves.py; give one",
+    "source/50_waves.py": "50_waves.py is not called like 50_own_name.py: rename it",
+    "source/21_own_waves.py": "21_own_waves.py is not called like 50_own_name.py: rename it",
+    "source/60_own_for_x.py": "60_own_for_x.py is not called like 50_own_name.py",
+    "attention/waves.py": "waves.py is not called like own_name.py: rename it",
+    "checks/own_echoes.py": "'own_echoes' lacks .*source/own_echoes.py, .*write what is miss",
+    "mistakes/own_echoes.py": "'own_echoes' lacks .*source/own_echoes.py, ",
+    "mistakes/own_for_kernels.py": "no lesson 'kernels'; own_for_ is followed by one of ",
+}
+LOST = {
+    "source/50_own_waves.py": LACKS.format("source/own_waves"),
+    **{f"{kind}/own_waves.py": LACKS.format(f"{kind}/own_waves") for kind in FILLED},
+}
 
 
-@pytest.mark.parametrize(
-    ("path", "sentence"),
-    [
-        ("source/50_waves.py", "50_waves.py is not called like 50_own_name.py: rename it"),
-        ("source/21_own_waves.py", "21_own_waves.py is not called like 50_own_name.py: rename it"),
-        ("source/60_own_for_x.py", "60_own_for_x.py is not called like 50_own_name.py"),
-        ("attention/waves.py", "waves.py is not called like own_name.py: rename it"),
-        ("checks/own_echoes.py", "'own_echoes' lacks .*source/own_echoes.py, .*write what is miss"),
-        ("mistakes/own_echoes.py", "'own_echoes' lacks .*source/own_echoes.py, "),
-        ("mistakes/own_for_kernels.py", "has no lesson 'kernels'; own_for_ is followed by one of "),
-    ],
-)
-def test_a_file_that_does_not_fit(own, path, sentence):
-    (own / path).touch()
-    refused(sentence, own)
-
-
-@pytest.mark.parametrize("kind", ["attention", "checks", "mistakes", "source"])
-def test_one_of_the_four_is_missing(own, kind):
-    (path,) = (own / kind).glob("*.py")
-    path.unlink()
-    lost = "source/own_waves" if kind == "source" else f"{kind}/own_waves"
-    refused(f"'own_waves' lacks .*{lost}.py: write what is missing, or take", own)
+@pytest.mark.parametrize("path", [*ADDED, *LOST])
+def test_a_file_that_does_not_fit_or_is_missing(own, path):
+    if path in ADDED:
+        (own / path).touch()
+    else:
+        (own / path).unlink()
+    refused((ADDED | LOST)[path], own)
 
 
 def test_a_file_where_a_link_belongs(root, own):
