@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import traceback
 from collections.abc import Iterator
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -10,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from autograder import CourseError
 from autograder.grading.classroom.database import GradebookError
 from autograder.grading.execution.check_limits import OutOfOwnTime
-from autograder.grading.notebook.result import clean
+from autograder.grading.notebook.result import told
 from autograder.sandbox.bubblewrap import SandboxRefused
 from autograder.sandbox.process import StudentLost
 from autograder.temporary import FULL
@@ -18,7 +17,6 @@ from autograder.temporary import FULL
 EVERYONES = MemoryError, SQLAlchemyError, GradebookError, SandboxRefused
 # A disk that takes nothing from anybody, and a process that may open no more files.
 DISKS = FULL | {errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-LONGEST = 300
 
 
 def raise_if_everyones(error: Exception) -> None:
@@ -35,10 +33,9 @@ def failure(step: str, error: Exception) -> str:
     raise_if_everyones(error)
     if isinstance(error, CourseError):
         return str(error)
-    told = " ".join(clean("".join(traceback.format_exception_only(error))).split())[:LONGEST]
     if isinstance(error, OSError):
-        return f"{step}: {told}"
-    return f"{step}: {told}{_place(error)}. The grader should have foreseen this: please report it"
+        return f"{step}: {told(error)}"
+    return f"{step}: {told(error)}. The grader should have foreseen this: please report it"
 
 
 @contextlib.contextmanager
@@ -52,9 +49,3 @@ def told_as_failure(step: str) -> Iterator[None]:
         raise CourseError(f"{step}: the student's code had to be stopped: {lost}") from lost
     except Exception as error:
         raise CourseError(failure(step, error)) from error
-
-
-def _place(error: Exception) -> str:
-    """The line that raised, as ' (FILE, line N)'."""
-    steps = traceback.extract_tb(error.__traceback__)
-    return f" ({steps[-1].filename.rpartition('/')[2]}, line {steps[-1].lineno})" if steps else ""

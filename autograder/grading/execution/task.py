@@ -2,10 +2,9 @@
 
 import traceback
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Self
 
-from autograder.grading.notebook.result import Result, clean
+from autograder.grading.notebook.result import Result, clean, told
 from autograder.inside.limits import DEFAULT, Limits
 from autograder.settings import CARE_SHARE
 
@@ -37,20 +36,10 @@ class WorkFailed(Exception):
 
     @classmethod
     def by(cls, error: Exception) -> Self:
-        """That the grader failed with ``error``, in one line, with its place in a check."""
-        words = " ".join(clean("".join(traceback.format_exception_only(error))).split())
-        made = cls(words + _of_a_check(error))
+        """That the grader failed with ``error``."""
+        made = cls(told(error))
         made.trace = clean("".join(traceback.format_exception(error)))
         return made
-
-
-def _of_a_check(error: Exception) -> str:
-    """The line of the check that raised, as ' (checks/NAME.py, line N)'; '' if none did."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
-        if path.parent.name == "checks":
-            return f" (checks/{path.name}, line {frame.lineno})"
-    return ""
 
 
 class WorkerLost(WorkFailed):

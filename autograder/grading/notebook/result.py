@@ -1,8 +1,10 @@
 """What a submission earned, and why it lost points."""
 
 import re
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
@@ -16,6 +18,7 @@ CONTROL = re.compile(
 LABEL = re.compile(r"^  (got|expected|also|likely|seed|costs) {2,}")  # in a reason
 UNGRADED = "this could not be graded"
 SHOWN = 20  # names in a message
+LONGEST = 300  # characters of what Python says of an error
 
 
 @dataclass
@@ -93,6 +96,19 @@ def listed(names: Sequence[str]) -> str:
 def clean(text: str) -> str:
     """``text`` without control characters: of a terminal's, and of the direction of writing."""
     return CONTROL.sub("", text.encode("utf-8", "replace").decode())
+
+
+def told(error: BaseException) -> str:
+    """What Python says of an error, in one line, and which line raised, as ' (FILE, line N)'.
+
+    Where it came through a check, that is the line of the check.
+    """
+    words = " ".join(clean("".join(traceback.format_exception_only(error))).split())[:LONGEST]
+    steps = [(Path(one.filename), one.lineno) for one in traceback.extract_tb(error.__traceback__)]
+    checks = [(path, line) for path, line in steps if path.parent.name == "checks"]
+    for path, line in (checks or steps)[-1:]:
+        words += f" ({'checks/' * bool(checks)}{path.name}, line {line})"
+    return words
 
 
 class Said(NamedTuple):

@@ -124,13 +124,13 @@ def test_the_graders_own_failure_is_one_line_and_its_trace_is_kept(tmp_path, mon
         told, _, _ = grade(course, check=False)
     sentence = (
         "this could not be graded, and the grader is to blame: json.decoder.JSONDecodeError: "
-        "Expecting value: line 1 column 1 (char 0)"
+        "Expecting value: line 1 column 1 (char 0) (decoder.py, line "
     )
-    assert f"0/5  {sentence}\n" in told
+    assert f"0/5  {sentence}" in told
     result = kept(course, "ada")
-    assert {one.reason for one in result.exercises} == {sentence}
+    assert all(one.reason.startswith(sentence) for one in result.exercises)
     first, second, *_ = result.problem.splitlines()
-    assert (first, second) == (sentence, "Traceback (most recent call last):")
+    assert first.startswith(sentence) and second == "Traceback (most recent call last):"
     assert '"?\\n" * 3' in result.problem
 
 
