@@ -1,6 +1,7 @@
 """Workers on this machine: processes that outlive no one and may die at any time."""
 
 import contextlib
+import gc
 import itertools
 import multiprocessing
 import signal
@@ -34,7 +35,7 @@ class Pool:
 
     def __init__(self, count: int) -> None:
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["autograder.grading.running.preload"])
+        self._context.set_forkserver_preload(["autograder.grading.execution.execute"])
         temporary.for_processes()
         with _without_main():
             ensure_running()  # it imports while the caller still looks for work
@@ -182,6 +183,7 @@ def _serve(connection: Connection) -> None:
     warnings.simplefilter("ignore", UnprotectedWarning)  # the main process says so, once
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
     isolation.end_with_parent()
+    gc.freeze()  # a collection would copy every page that it shares with the other workers
     with contextlib.suppress(EOFError, OSError):
         while True:
             received = connection.recv()
