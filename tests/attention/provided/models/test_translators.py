@@ -21,7 +21,7 @@ SHARED = [
     *("provided.figures.convex_hull", "provided.figures.palette", "provided.figures.plots"),
     *("provided.measuring.memory", "provided.measuring.summary", "provided.measuring.timing"),
     *("provided.models.model_file", "provided.models.translators"),
-    *("provided.downloads.failures", "provided.downloads.text", "provided.progress"),
+    *("provided.downloads", "provided.progress"),
     *("provided.training_steps", "experiments.recorded", "train.runs.curves"),
     *("train.corpora.multi30k", "train.runs.run_folder", "train.shipped"),
 ]

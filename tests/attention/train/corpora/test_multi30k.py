@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attention.provided.downloads.failures import DownloadError, NoConnection, NotThere
+from attention.provided.downloads import DownloadError, NoConnection, NotThere
 from attention.train.corpora import multi30k
 from attention.train.corpora.multi30k import CorpusError, fetch, load
 from autograder.terminal_output import readable
@@ -176,6 +176,6 @@ def test_a_repository_without_the_files_or_the_network(
 def test_a_mirror_with_a_wrong_file_is_not_believed(texts, folder):
     files = small_corpus.as_mirror(texts)
     files["/val.en.gz"] = files["/val.de.gz"]
-    with serving(files) as site, pytest.raises(DownloadError, match="/val.en.gz is not the text"):
+    with serving(files) as site, pytest.raises(DownloadError, match="/val.en.gz is not the file"):
         fetch(folder, site.address, say=quietly)
     assert sorted(path.name for path in folder.iterdir()) == ["train.de", "train.en"]

@@ -1,4 +1,4 @@
-"""A text and a long file arrive whole or not at all, and every failure is one sentence."""
+"""A file arrives whole or not at all, and every failure is one sentence."""
 
 import errno
 import gzip
@@ -16,8 +16,8 @@ import pooch
 import pytest
 import requests
 
-from attention.provided.downloads import failures, resumable, text
-from attention.provided.downloads.failures import DownloadError, NoConnection, NotThere, named
+from attention.provided import downloads
+from attention.provided.downloads import DownloadError, NoConnection, NotThere, download, named
 from tests.server import serving
 from tests.waiting import until
 
@@ -26,17 +26,11 @@ PACKED = gzip.compress(CONTENT, mtime=0)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
-@pytest.fixture(params=[text, resumable], ids=["text", "resumable"])
-def module(request):
-    return request.param
-
-
 @pytest.fixture(autouse=True)
 def waited(monkeypatch):
     """The seconds before other attempts, for which nobody waits here."""
     seconds = []
     monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=seconds.append))
-    monkeypatch.setattr(failures, "time", SimpleNamespace(sleep=seconds.append))
     return seconds
 
 
@@ -53,13 +47,13 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def get(site, path, module):
+def get(site, path):
     """Download the file; every error is one sentence, and only the right file has its name."""
 
     def run(name="/file", address=None, path=path):
         url = (site.address if address is None else address) + name
         try:
-            module.download(url, path, len(CONTENT), SHA256)
+            download(url, path, len(CONTENT), SHA256)
         except DownloadError as error:
             assert "\n" not in str(error)
             assert not path.is_file() or path.read_bytes() in (CONTENT, b"old")
@@ -80,7 +74,6 @@ def test_a_file_arrives_also_in_place_of_an_older_one(get, site, path, capfd, ol
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("module", [text], indirect=True)
 def test_a_text_is_unpacked(get):
     get("/file.gz")
 
@@ -105,22 +98,20 @@ def test_a_server_that_stays_busy(get, site):
 
 @pytest.mark.parametrize("way", ["break", "stall"])
 def test_a_connection_that_always_ends_too_soon(get, site, monkeypatch, way):
-    monkeypatch.setattr(failures, "TIMEOUT", 0.2)
+    monkeypatch.setattr(downloads, "TIMEOUT", 0.2)
     site.plan = [way] * 4
     with pytest.raises(NoConnection, match=r"no connection \(.*\); given up after 4 attempts"):
         get()
     get()
 
 
-WRONG = {  # the content, and what is said of it as a text and as a long file
-    "a byte": (CONTENT[:-1] + bytes([CONTENT[-1] ^ 1]), *["expected SHA-256 {sum}…, got "] * 2),
-    "cut off": (CONTENT[:1000], "and only 1 000 of ", "it has 1 000 bytes, not 300 000"),
-    "empty": (b"", "and only 0 of ", "it has 0 bytes, not 300 000"),
-    "too long": (CONTENT * 2, "is longer than it", "it has 600 000 bytes, not 300 000"),
-    "a login page": (b"<!DOCTYPE html>\n<p>Who are you?", *["a web page, perhaps the login"] * 2),
-}
-WRONG_PACKED = {
-    "another": (gzip.compress(b"?" + CONTENT[1:]), "expected SHA-256 {sum}…, got "),
+WRONG = {  # the content, and what is said of it
+    "a byte": (CONTENT[:-1] + bytes([CONTENT[-1] ^ 1]), "expected SHA-256 {sum}…, got "),
+    "cut off": (CONTENT[:1000], "and only 1 000 of "),
+    "empty": (b"", "and only 0 of "),
+    "too long": (CONTENT * 2, "is longer than it"),
+    "a login page": (b"<!DOCTYPE html>\n<p>Who are you?", "a web page, perhaps the login"),
+    "another, packed": (gzip.compress(b"?" + CONTENT[1:]), "expected SHA-256 {sum}…, got "),
     "damaged": (PACKED[:500] + bytes([PACKED[500] ^ 1]) + PACKED[501:], "damaged"),
     "cut off, packed": (PACKED[:1000], "damaged"),
     "a bomb": (gzip.compress(b"\0" * 10_000_000), "got "),
@@ -128,26 +119,17 @@ WRONG_PACKED = {
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_a_wrong_file_is_refused_and_the_old_one_stays(get, site, path, module, why):
+def test_a_wrong_file_is_refused_and_the_old_one_stays(get, site, path, why):
     path.parent.mkdir()
     path.write_bytes(b"old")
-    site.files["/file"], *words = WRONG[why]
+    site.files["/file"], words = WRONG[why]
     with pytest.raises(DownloadError) as raised:
         get()
     said = str(raised.value)
-    assert words[module is resumable].format(sum=SHA256[:16]) in said
+    assert words.format(sum=SHA256[:16]) in said
     assert f"{site.address}/file" in said and "nothing of it was kept" in said
     assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["file"]
     assert len(site.asked) == 1
-
-
-@pytest.mark.parametrize("module", [text], indirect=True)
-@pytest.mark.parametrize("why", WRONG_PACKED)
-def test_a_wrong_packed_text_is_refused(get, site, path, why):
-    site.files["/file"], words = WRONG_PACKED[why]
-    with pytest.raises(DownloadError) as raised:
-        get()
-    assert words.format(sum=SHA256[:16]) in str(raised.value) and not path.exists()
 
 
 def test_a_server_that_does_not_say_how_much_will_come(get, site):
@@ -201,7 +183,6 @@ def test_other_addresses_are_refused(get, address):
         get(address=address)
 
 
-@pytest.mark.parametrize("module", [text], indirect=True)
 @pytest.mark.parametrize("address", ["http://", "http://[::1", "http://a:b", "http://a..b"])
 def test_addresses_that_are_none(get, address, waited):
     with pytest.raises(DownloadError, match="is no valid address"):
@@ -230,7 +211,6 @@ def test_a_disk_that_fails_at_the_end(get, monkeypatch, number, says):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(shutil, "move", fail)
-    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(DownloadError, match=says):
         get()
 
@@ -254,24 +234,22 @@ def test_a_file_in_place_of_the_folder(get, tmp_path, inside):
 CODE = """
 import sys
 from pathlib import Path
-from {} import download
+from attention.provided.downloads import download
 download(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
-def test_a_killed_download_leaves_nothing_under_the_final_name(get, site, path, module):
+def test_a_killed_download_leaves_nothing_under_the_final_name(site, path):
     site.plan = ["stall"]
     words = [f"{site.address}/file", path, str(len(CONTENT)), SHA256]
-    process = subprocess.Popen([sys.executable, "-c", CODE.format(module.__name__), *words])
-    part = path.with_name("file.part")
-    begun = part.exists if module is resumable else lambda: site.asked
+    process = subprocess.Popen([sys.executable, "-c", CODE, *words])
     try:
-        until(lambda: begun() or process.poll() is not None, "the download to begin")
+        until(lambda: site.asked or process.poll() is not None, "the download to begin")
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert process.returncode == -signal.SIGKILL
     assert not path.exists()
-    module.download(words[0], path, len(CONTENT), SHA256)
+    download(words[0], path, len(CONTENT), SHA256)
     assert path.read_bytes() == CONTENT
