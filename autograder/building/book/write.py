@@ -120,7 +120,8 @@ class Book:
         """Write a lesson's page and its drawings."""
         slug = self.chapters[number].slug
         solved, blank = (course.solved(root, slug, kind) for kind in ("solutions", "lessons"))
-        made, drawings = page(solved, blank, self._below_the_head(number), self._between)
+        how = (root / "book" / "open.md").is_file()
+        made, drawings = page(solved, blank, self._below_the_head(number, how), self._between)
         made.cells[0].source = self._with_links(made.cells[0].source)
         folder = to / slug
         (folder / "figures").mkdir(parents=True)
@@ -180,12 +181,12 @@ class Book:
             head,
         )
 
-    def _below_the_head(self, number: int) -> str:
-        """What a page says below the lesson's head: how to open it."""
+    def _below_the_head(self, number: int, how: bool) -> str:
+        """How to open the lesson, below its head; ``how``: whether book/open.md says more of it."""
         one = self.chapters[number]
         ways = to_open(one.slug, self.repository)
         elsewhere = "".join(f", or on [{name}]({address})" for name, address in ways.items())
         return (
-            "**Open it** [on your machine](../open.md) with "
+            f"**Open it** {'[on your machine](../open.md)' if how else 'on your machine'} with "
             f"`jupyter lab lessons/{one.slug}/{one.slug}.ipynb`{elsewhere}"
         )

@@ -22,7 +22,6 @@ def made(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "module.py").write_text("first = 1\n")
     monkeypatch.setattr(record, "recordings", recordings)
-    monkeypatch.setattr(record, "CACHE", tmp_path / ".cache")
     monkeypatch.setattr(record, "ROOT", tmp_path)
     monkeypatch.setattr(record.imports, "modules", lambda *_, **__: [tmp_path / "module.py"])
     return made

@@ -1,0 +1,1 @@
+"""The checks of the lessons, one module for each."""

@@ -1,0 +1,1 @@
+"""Convolution in three functions: one module per lesson."""
