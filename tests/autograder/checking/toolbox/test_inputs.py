@@ -17,28 +17,19 @@ def everything(draw):
         draw.uniform(4, low=2.0, high=3.0),
         draw.integers(1, 9, 5),
         draw.permutation(6),
-        draw.choice(range(1000)),
+        draw.choice(range(10**6)),
         draw.normal(),
-        draw.uniform(),
-        draw.integers(0, 5),
     ]
 
 
-@given(seeds)
-def test_the_same_seed_draws_the_same(seed):
-    pairs = zip(everything(Draw(seed)), everything(Draw(seed)), strict=True)
-    assert all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in pairs)
+def same(one, other):
+    return [torch.equal(*map(torch.as_tensor, pair)) for pair in zip(one, other, strict=True)]
 
 
-def test_another_seed_draws_something_else():
-    assert not torch.equal(Draw(1).normal(5), Draw(2).normal(5))
-    assert Draw(1).choice(range(10**6)) != Draw(2).choice(range(10**6))
-
-
-def test_the_global_generator_is_neither_used_nor_moved():
-    torch.manual_seed(0)
+def test_a_seed_draws_the_same_and_touches_no_other_generator():
     before = torch.get_rng_state()
-    everything(Draw(1))
+    assert all(same(everything(Draw(1)), everything(Draw(1))))
+    assert not any(same(everything(Draw(1)), everything(Draw(2))))
     assert torch.equal(before, torch.get_rng_state())
 
 
@@ -58,16 +49,11 @@ def test_normal_has_the_scale_asked_for():
     assert numbers.mean().item() == pytest.approx(0, abs=0.2)
 
 
-@given(seeds, st.integers(2, 5))
+@given(seeds, st.integers(0, 5))
 def test_a_permutation_is_one_but_never_the_identity(seed, n):
-    order = Draw(seed).permutation(n)
-    assert sorted(order.tolist()) == list(range(n))
-    assert order.tolist() != list(range(n))
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_short_permutations(n):
-    assert Draw(0).permutation(n).tolist() == list(range(n))
+    order = Draw(seed).permutation(n).tolist()
+    assert sorted(order) == list(range(n))
+    assert n < 2 or order != list(range(n))
 
 
 @given(tensors())
