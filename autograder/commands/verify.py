@@ -1,9 +1,7 @@
 """``autograder verify``: prove that the grading of a lesson is right."""
 
 import argparse
-import json
 import os
-from dataclasses import asdict
 
 from autograder import CourseError
 from autograder.building.gates import passed
@@ -34,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only lessons that are not as they were when they last passed all gates",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per lesson")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,10 +48,7 @@ def run(options: argparse.Namespace) -> int:
         failed |= bool(verdict.failures)
         if not verdict.failures and plan["with_mutants"] and options.seeds > 1:
             passed.record(verdict.lesson)
-        if options.json:
-            print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)
-        else:
-            _print(verdict, options.no_mutants)
+        _print(verdict, options.no_mutants)
     return int(failed)
 
 
