@@ -146,7 +146,7 @@ class TestView:
     def test_of_the_grader_only_the_students_side_is_there(self, tmp_path):
         visible_files.prepare(tmp_path, LESSON)
         names = {path.name for path in (tmp_path / "autograder").iterdir()}
-        assert names == {"__init__.py", "check.py", "inside"}
+        assert names == {"__init__.py", "check.py", "inside", *visible_files.SHARED}
 
     def test_the_checks_do_nothing(self, box):
         source = "from autograder import check\ncheck.anything(1)\ncheck.preview('f', 2)"
