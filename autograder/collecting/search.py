@@ -1,5 +1,6 @@
 """Find the files that came back, in folders and zips, and open nothing that could do harm."""
 
+import contextlib
 import functools
 import os
 import stat
@@ -22,6 +23,7 @@ JUNK_FOLDERS = {"__MACOSX", ".ipynb_checkpoints", "__pycache__"}
 JUNK_FILES = {".DS_Store", "Thumbs.db", "desktop.ini", "timestamp.txt", "submission_secret.txt"}
 ARCHIVES = (".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 DAMAGED = "it is damaged, or packed in a way that is unknown here"
+LINK = "it is a link, which is not followed"
 TOO_LARGE = f"it is larger than {MAX_BYTES >> 20} MiB"
 
 
@@ -30,11 +32,10 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class NotOpened:
-    """What is not opened, and why: a path below what was searched, and a sentence."""
+class Found:
+    """Something that lies below what was searched."""
 
     parts: tuple[str, ...]
-    why: str
 
     @property
     def name(self) -> str:
@@ -43,21 +44,22 @@ class NotOpened:
 
 
 @dataclass(frozen=True)
-class File:
-    """A plain file: where it lies below what was searched, when it was written, how to read it.
+class NotOpened(Found):
+    """What is not opened, and why, as a sentence."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class File(Found):
+    """A plain file: when it was written, and how to read it.
 
     ``moment`` is UTC, without a zone. Of what lies in a zip of a student's it is the zip's own,
     for the times in there are the student's to choose.
     """
 
-    parts: tuple[str, ...]
     moment: datetime
     read: Callable[[], bytes]  # raises Refused
-
-    @property
-    def name(self) -> str:
-        """The path as it is shown."""
-        return shown("/".join(self.parts))
 
 
 Seen = File | NotOpened
@@ -132,19 +134,19 @@ def _file(path: Path, parts: tuple[str, ...]) -> Seen:
     except (OSError, ValueError, OverflowError) as error:
         return NotOpened(parts, why(error))
     if stat.S_ISLNK(about.st_mode):
-        return NotOpened(parts, "it is a link, which is not followed")
+        return NotOpened(parts, LINK)
     if not stat.S_ISREG(about.st_mode):
         return NotOpened(parts, "it is not a plain file")
     if about.st_size > MAX_BYTES:
         return NotOpened(parts, TOO_LARGE)
+    return _unless_archive(File(parts, moment, functools.partial(_read, path)))
 
-    def read() -> bytes:
-        data = read_bytes(path, MAX_BYTES)
-        if data is None:
-            raise Refused("it cannot be read")
-        return data
 
-    return _unless_archive(File(parts, moment, read))
+def _read(path: Path) -> bytes:
+    data = read_bytes(path, MAX_BYTES)
+    if data is None:
+        raise Refused("it cannot be read")
+    return data
 
 
 def _of_zip(whole: File) -> list[Seen]:
@@ -232,7 +234,7 @@ def _problem_of_name(parts: tuple[str, ...]) -> str:
 
 def _problem_of(member: zipfile.ZipInfo) -> str:
     if stat.S_ISLNK(member.external_attr >> 16):
-        return "it is a link, which is not followed"
+        return LINK
     if member.flag_bits & 1:
         return "it is protected by a password"
     return TOO_LARGE if member.file_size > MAX_BYTES else ""
@@ -241,10 +243,8 @@ def _problem_of(member: zipfile.ZipInfo) -> str:
 def _name(member: zipfile.ZipInfo) -> str:
     """The member's name; macOS and Moodle write UTF-8 without saying so."""
     if not member.flag_bits & 0x800:
-        try:
+        with contextlib.suppress(UnicodeError):
             return member.orig_filename.encode("cp437").decode()
-        except UnicodeError:
-            pass
     return member.orig_filename
 
 

@@ -35,7 +35,7 @@ COMMANDS = {  # what each says of itself in the list of all
     "report": "a page of what a class earned, and why points were lost",
     "explain": "say why a student lost points in an exercise, with the call that failed",
     "mistake": "print a student's wrong answer as a new stored mistake",
-    "demo": "release, hand in for a small class, grade it and show the results",
+    "demo": "hand in for a small class, grade it and show the results",
 }
 MODULES = {name: f"autograder.commands.{name.replace('-', '_')}" for name in COMMANDS}
 # The course's own stand behind them.

@@ -117,7 +117,8 @@ def _times(done: Received, dates: Dates, at: bool, choices: Choices) -> None:
 def _handed_in(course: Course, done: Received, lesson: str) -> set[str]:
     """Who has handed in a lesson, now or before; in a dry run, what a group would share counts."""
     before = [one for one in course.submissions([lesson]) if place(course.submitted(one)).exists()]
-    found = {one.student for one in [*before, *done.all] if one.lesson == lesson}
+    found = {one.student for one in before}
+    found |= {one.student for one in done.all if one.lesson == lesson}
     for members in course.choices.together(lesson).values():
         found |= set(members) if found & set(members) else set()
     return found
