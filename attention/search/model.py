@@ -17,7 +17,6 @@ from attention.provided.models.bert.files import BertFile
 from attention.provided.models.bert.tokenizer import Cut, WordPieceTokenizer
 from attention.provided.models.model_file import fingerprint
 from attention.search import passages
-from attention.search.fast import FastEncoder
 
 LONGEST = 256  # pieces of a text that the published model was trained to read
 TOKENS = 2048  # of a batch, padding included
@@ -96,11 +95,9 @@ def encoder(file: BertFile, fused: bool = True) -> Any:
 
 
 def make(name: str, file: BertFile) -> Model:
-    """Make a model of what a file holds, with the library's parts in their quick form."""
+    """Make a model of what a file holds, with the parts in use: the library's, or a learner's."""
     told = hashlib.sha256("\n".join([*file.vocabulary, fingerprint(file.weights, "")]).encode())
-    return Model(
-        name, told.hexdigest(), tokenizer(file), FastEncoder(encoder(file)), **limits(file)
-    )
+    return Model(name, told.hexdigest(), tokenizer(file), by_pieces(encoder(file)), **limits(file))
 
 
 def limits(file: BertFile) -> dict[str, int]:
@@ -115,7 +112,7 @@ def tokenizer(file: BertFile) -> WordPieceTokenizer:
 
 
 def by_pieces(model: Any) -> Callable[[Tensor], Tensor]:
-    """The same as a `FastEncoder`, by calling the parts of the lessons one after the other."""
+    """A PublishedEncoder as a function of ids (B, T), which gives vectors (B, d_model)."""
 
     @torch.inference_mode()
     def encode(ids: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
 """Write on with a trained language model: `python -m attention.write runs/text --prompt "Emma"`.
 
-The text appears token by token, behind its prompt. With `--count N` there are N texts, written side
-by side: the first appears as it grows, the others behind it, each below a line with its number.
+The text appears token by token, behind its prompt.
 """
 
 import argparse
+import codecs
 import io
 import math
 import sys
@@ -16,13 +16,12 @@ from attention.train.core.devices import choose_device
 from attention.train.core.sampling import Sampling
 from attention.train.corpora import texts
 from attention.train.runs.settings import Parser
-from attention.train.write_run import Run, encode, open_run, write
-from attention.write.output import Streams, as_json, printable, title
+from attention.train.write_run import encode, open_run, write
 from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.write"
-MOST = 1000  # texts at once: each keeps keys and values of its own
 LARGEST = 1 << 20  # bytes of a prompt from standard input
+CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def parser() -> Parser:
@@ -41,7 +40,6 @@ def parser() -> Parser:
         "(default: nothing, then the text begins as behind the end of a line)",
     )
     made.add_argument("--length", type=int, default=200, help="tokens at most (default: 200)")
-    made.add_argument("--count", type=int, default=1, metavar="N", help="how many texts")
     made.add_argument(
         "--temperature", type=float, default=0.8, help="0: always the best token (default: 0.8)"
     )
@@ -55,13 +53,8 @@ def parser() -> Parser:
         metavar="P",
         help="draw from the fewest tokens that have this probability (default: 0.9; 1: all)",
     )
-    made.add_argument(
-        "--seed", type=int, default=0, help="of the draws; the next text has the next (default: 0)"
-    )
+    made.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
     made.add_argument("--device", help="cuda, mps or cpu (default: the first there is)")
-    made.add_argument(
-        "--json", action="store_true", help="a line of JSON for each text, when all are written"
-    )
     return made
 
 
@@ -82,22 +75,19 @@ def run(options: argparse.Namespace) -> int:
     prompt = from_stdin() if options.prompt == "-" else options.prompt
     how = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
     ids = encode(opened, prompt)
-    if options.json:
-        streams = Streams(opened.pieces, options.count, show=False)
-        written = write(opened, ids, how, options.count, options.length, streams.see)
-        as_json(prompt, streams.finish(), list(map(len, written)), options.length)
-        return 0
-    show(opened, prompt, ids, how, options)
+    print(printable(prompt), end="", flush=True)
+    shown = Characters(opened.pieces)
+    write(opened, ids, how, options.length, shown.see)
+    shown.end()
     return 0
 
 
 def check(options: argparse.Namespace) -> None:
     """Raise ValueError, with one sentence, for options that make no sense."""
-    for name, least, most in (("length", 1, math.inf), ("count", 1, MOST), ("top_k", 0, math.inf)):
+    for name, least in (("length", 1), ("top_k", 0)):
         value = getattr(options, name)
-        if not least <= value <= most:
-            span = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-            raise ValueError(f"--{name.replace('_', '-')} must be {span}, not {value}")
+        if value < least:
+            raise ValueError(f"--{name.replace('_', '-')} must be at least {least}, not {value}")
     if not 0 <= options.temperature < math.inf:
         raise ValueError(f"--temperature must be at least 0, not {options.temperature}")
     if not 0 < options.top_p <= 1:
@@ -116,19 +106,25 @@ def from_stdin() -> str:
     return texts.decode(content, "standard input").removesuffix("\n")
 
 
-def show(
-    opened: Run, prompt: str, ids: list[int], how: Sampling, options: argparse.Namespace
-) -> None:
-    """Print the prompt and what is written, as it comes; the other texts behind it."""
-    title(1, options.count)
-    print(printable(prompt), end="", flush=True)
-    streams = Streams(opened.pieces, options.count, show=True)
-    write(opened, ids, how, options.count, options.length, streams.see)
-    _, *others = streams.finish()
-    print(flush=True)
-    for number, text in enumerate(others, 2):
-        title(number, options.count)
-        print(f"{printable(prompt)}{printable(text)}", flush=True)
+class Characters:
+    """Prints tokens as they come: half a character waits for its other half."""
+
+    def __init__(self, pieces: texts.TextPieces):
+        self.pieces = pieces
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def see(self, token: int) -> None:
+        """Print what is whole with the next token."""
+        print(printable(self.decoder.decode(self.pieces.bytes[token])), end="", flush=True)
+
+    def end(self) -> None:
+        """End the text; half a character that is left becomes U+FFFD."""
+        print(printable(self.decoder.decode(b"", final=True)), flush=True)
+
+
+def printable(text: str) -> str:
+    """A text without what steers a terminal, such as the sequences that begin with ESC."""
+    return text.translate(CONTROLS)
 
 
 if __name__ == "__main__":

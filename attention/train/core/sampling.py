@@ -16,17 +16,13 @@ class Sampling:
     temperature  divides the scores; 0: always the best token
     top_k        how many of the best tokens may be drawn; 0: all
     top_p        the fewest tokens that have this probability together may be drawn; 1: all
-    seed         of the draws: text i draws with seed + i, however many are written beside it
+    seed         of the draws
     """
 
     temperature: float = 0.8
     top_k: int = 0
     top_p: float = 0.9
     seed: int = 0
-
-    def generators(self, count: int) -> list[torch.Generator]:
-        """What draws for each of the texts."""
-        return [torch.Generator().manual_seed(self.seed + number) for number in range(count)]
 
     def choose(self, scores: Tensor, noise: Tensor) -> Tensor:
         """Pick a token for each row: (B, vocab_size) and uniform noise (B,) -> (B,).

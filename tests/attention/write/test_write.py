@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import json
 import sys
 
 import pytest
@@ -15,8 +14,7 @@ from attention.train import write_run as shared
 from attention.train.core.sampling import Sampling
 from attention.train.corpora.texts import TextPieces
 from attention.translate.__main__ import main as translate
-from attention.write.__main__ import main
-from attention.write.output import Streams, printable
+from attention.write.__main__ import Characters, main
 from tests.cuda import cuda
 from tests.small_text import TINY, trained
 
@@ -52,7 +50,7 @@ def refused(capsys):
 
 def without_cache(run, prompt, how, length):
     """What is written if all is read anew at each token: lesson 15's generate."""
-    (draw,) = how.generators(1)
+    draw = torch.Generator().manual_seed(how.seed)
 
     def choose(scores):
         return how.choose(scores, torch.rand((), generator=draw)[None])
@@ -69,42 +67,30 @@ def test_it_writes_what_it_would_without_a_cache(run, how, window):
     for layer in run.model.layers:
         layer.attention.window = window or None
     prompt, seen = shared.encode(run, "die"), []
-    (found,) = shared.write(run, prompt, how, 1, 9, lambda *one: seen.append(one))
+    found = shared.write(run, prompt, how, 9, seen.append)
     assert found == without_cache(run, prompt, how, 9)
-    assert seen == [(0, token) for token in found]
-
-
-def test_texts_beside_each_other_are_those_of_their_seeds(run):
-    prompt, how = shared.encode(run, "und"), Sampling(temperature=2.0, top_p=1.0)
-    beside = shared.write(run, prompt, how, 3, 30, lambda *_: None)
-    for number, text in enumerate(beside):
-        alone = dataclasses.replace(how, seed=number)
-        assert shared.write(run, prompt, alone, 1, 30, lambda *_: None) == [text]
-    assert len({tuple(text) for text in beside}) == 3
+    assert seen == found
 
 
 def test_a_long_text_is_read_anew_in_halves(run, monkeypatch):
-    read, most, run.own = [], TINY.length, True  # the library's model reads: it can be watched
+    read, most = [], TINY.length
     real = run.model.forward
     monkeypatch.setattr(run.model, "forward", lambda x, *more: (read.append(x), real(x, *more))[1])
     how = Sampling(temperature=0)
     monkeypatch.setattr(Sampling, "choose", lambda self, scores, noise: torch.tensor([5]))
-    (found,) = shared.write(run, [6, 7], how, 1, 30, lambda *_: None)
+    found = shared.write(run, [6, 7], how, 30, lambda token: None)
     assert len(found) == 30
     wide = [x for x in read if x.shape[1] > 1]
     assert [x.shape[1] for x in wide] == [2, most // 2, most // 2, most // 2]
     run.settings["window"], read[:] = 3, []
-    shared.write(run, [6, 7], how, 1, 30, lambda *_: None)
+    shared.write(run, [6, 7], how, 30, lambda token: None)
     assert [x.shape[1] for x in read] == [2] + [1] * 29
 
 
-def test_a_text_that_ends_leaves_the_others_going(run, monkeypatch):
-    steps = iter([[5, 6, 7], [EOS, 6, EOS], [9, 6, 9], *[[6]] * 30])
-    monkeypatch.setattr(
-        Sampling, "choose", lambda self, scores, noise: torch.tensor(next(steps)[: len(noise)])
-    )
-    found = shared.write(run, [8] * 10, Sampling(), 3, 20, lambda *_: None)
-    assert [found[0], found[2]] == [[5], [7]] and found[1] == [6] * 20
+def test_a_text_ends_with_eos(run, monkeypatch):
+    steps = iter([5, 6, EOS])
+    monkeypatch.setattr(Sampling, "choose", lambda self, scores, noise: torch.tensor([next(steps)]))
+    assert shared.write(run, [8] * 10, Sampling(), 20, lambda token: None) == [5, 6]
 
 
 def test_what_is_drawn_is_what_may_be():
@@ -124,14 +110,13 @@ def test_what_is_drawn_is_what_may_be():
 
 def test_half_a_character_is_held_back(capsys):
     pieces = TextPieces([])
-    streams = Streams(pieces, 2, show=True)
-    shown = []
-    for token in pieces.encode("a🙂\x1b[0m"):
-        streams.see(0, token)
-        shown.append(capsys.readouterr().out)
-    assert shown == ["a", "", "", "", "🙂", "", "[", "0", "m"]
-    streams.see(1, pieces.encode("é")[0])
-    assert streams.finish() == ["a🙂\x1b[0m", "\ufffd"]
+    shown, printed = Characters(pieces), []
+    for token in [*pieces.encode("a🙂\x1b[0m"), pieces.encode("é")[0]]:
+        shown.see(token)
+        printed.append(capsys.readouterr().out)
+    assert printed == ["a", "", "", "", "🙂", "", "[", "0", "m", ""]
+    shown.end()
+    assert capsys.readouterr().out == "\ufffd\n"
 
 
 def test_prompt_and_text_appear_and_a_seed_repeats_them(folder, capsys):
@@ -139,14 +124,9 @@ def test_prompt_and_text_appear_and_a_seed_repeats_them(folder, capsys):
     assert main(words) == 0
     alone = capsys.readouterr().out
     assert alone.startswith("die Straße") and alone.endswith("\n")
-    assert main([*words, "--count", "2"]) == 0
-    both = capsys.readouterr().out
-    assert both.startswith(f"--- 1 of 2 ---\n{alone}--- 2 of 2 ---\ndie Straße")
-    assert main([*words, "--json", "--count", "2"]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.removesuffix("\n").split("\n")]
-    assert [row["number"] for row in rows] == [1, 2]
-    assert printable(rows[0]["prompt"] + rows[0]["text"]) + "\n" == alone
-    assert all((row["tokens"] < 20) == row["ended"] for row in rows)
+    for seed, same in (("0", True), ("1", False)):
+        assert main([*words, "--seed", seed]) == 0
+        assert (capsys.readouterr().out == alone) is same
 
 
 @pytest.mark.parametrize(
@@ -154,12 +134,12 @@ def test_prompt_and_text_appear_and_a_seed_repeats_them(folder, capsys):
 )
 def test_the_prompt_may_come_from_standard_input(folder, capsys, monkeypatch, given, prompt):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
-    assert main([str(folder), "--prompt", "-", "--length", "2", "--json", "--device", "cpu"]) == 0
-    assert json.loads(capsys.readouterr().out)["prompt"] == prompt
+    assert main([str(folder), "--prompt", "-", "--length", "2", "--device", "cpu"]) == 0
+    assert capsys.readouterr().out.startswith(prompt)
 
 
 def test_a_gpu_writes_the_same(folder, capsys, monkeypatch):
-    words = [str(folder), "--prompt", "die", "--length", "15", "--count", "2"]
+    words = [str(folder), "--prompt", "die", "--length", "15"]
     assert main([*words, "--device", "cpu"]) == 0
     here = capsys.readouterr().out
     with cuda(monkeypatch) as device:
@@ -172,7 +152,6 @@ def test_a_gpu_writes_the_same(folder, capsys, monkeypatch):
     ("words", "says"),
     [
         (["--length", "0"], "--length must be at least 1, not 0"),
-        (["--count", "1001"], "--count must be from 1 to 1000, not 1001"),
         (["--top-k", "-1"], "--top-k must be at least 0, not -1"),
         (["--top-p", "nan"], "--top-p must be above 0 and at most 1, not nan"),
         (["--temperature", "inf"], "--temperature must be at least 0, not inf"),
