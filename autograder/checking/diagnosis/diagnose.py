@@ -114,6 +114,7 @@ def _hints(comparison: Comparison, telling: Sequence[Exchange]) -> set[str]:
 
 
 def agrees(reply: Replied, got: Replied, right: Replied) -> bool:
+    """Whether a reply is the one that came, whatever is right: what ``fits`` asks of all."""
     return reply.agrees(got)
 
 
