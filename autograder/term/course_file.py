@@ -9,8 +9,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from babel import Locale, UnknownLocaleError
-from babel.dates import format_datetime
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
@@ -18,7 +16,7 @@ from autograder import ROOT, CourseError, lessons
 from autograder.settings import care_share
 
 NAME = "class/course.toml"
-CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+CONFIG = ConfigDict(extra="forbid")
 
 
 def read_time(said: object, zone: tzinfo | None = None) -> datetime:
@@ -67,15 +65,6 @@ def _zone(said: object) -> zoneinfo.ZoneInfo:
         near = get_close_matches(str(said), zoneinfo.available_timezones(), 1, 0.8)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"there is no timezone {said!r}{hint}") from None
-
-
-def _language(said: object) -> Locale:
-    try:
-        return Locale.parse(str(said).replace("-", "_"))
-    except (UnknownLocaleError, ValueError):
-        raise ValueError(
-            f"{said!r} is no language that dates can be written in; write it as en, de or pt_BR"
-        ) from None
 
 
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -136,7 +125,6 @@ class Choices:
     path: Path
     lessons: Mapping[str, LessonChoice]
     timezone: Annotated[zoneinfo.ZoneInfo, BeforeValidator(_zone)] | None = None
-    language: Annotated[Locale, BeforeValidator(_language)] = Locale("en")
     assumed: Names = ()
     late: Late | None = None
     sections: People = field(default_factory=dict)
@@ -155,11 +143,11 @@ class Choices:
         return self.groups if slug in self.lessons and not self.lessons[slug].alone else {}
 
     def shown(self, moment: datetime | None) -> str:
-        """A time of nbgrader's in the class's zone and language, or ''."""
+        """A time of nbgrader's in the class's zone, or ''."""
         if moment is None:
             return ""
         here = moment.replace(tzinfo=UTC).astimezone(self.timezone)
-        told = str(format_datetime(here, "EEE d MMM y, HH:mm", locale=self.language))
+        told = f"{here:%a} {here.day} {here:%b %Y, %H:%M}"
         return told if self.timezone else f"{told} {here:%Z}"
 
 

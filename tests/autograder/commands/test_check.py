@@ -129,10 +129,7 @@ LOST = {**FULL, "softmax": 0, "together": 3}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "name",
-    RIGHT,
-)
+@pytest.mark.parametrize("name", RIGHT)
 def test_right_answers_earn_everything(said_of_right_answers, name):
     said = said_of_right_answers[1][name]
     assert points(said) == FULL

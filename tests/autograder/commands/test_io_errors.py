@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import errno
-import io
 import os
 import shutil
 import sqlite3
@@ -117,21 +116,6 @@ def test_a_locked_gradebook_stops_the_run_and_the_next_goes_on(course, run, monk
     assert scores(course) == {"ada": 5, "ben": 5}
 
 
-def test_a_gradebook_that_is_locked_while_scores_are_stored(course, run, monkeypatch):
-    from nbgrader.api import Gradebook
-    from sqlalchemy.exc import OperationalError
-
-    def refuse(self, student, **_):
-        raise OperationalError("INSERT", {}, sqlite3.OperationalError("database is locked"))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Gradebook, "update_or_create_student", refuse)
-        status, said = run("grade")
-    assert status == 1 and len(said.splitlines()) == 1 and "try again" in said
-    assert run("grade") == (0, "")
-    assert scores(course) == {"ada": 5, "ben": 5}
-
-
 def small(*arguments, connect=sqlite3.dbapi2.connect, **named):
     """A connection to a database that cannot grow."""
     made = connect(*arguments, **named)
@@ -218,27 +202,20 @@ def test_every_fault_of_a_disk_names_the_file_and_what_to_do(number, words):
     assert said.startswith("class/x: ") and words in said and "run the same command again" in said
 
 
-def test_of_a_file_that_is_written_aside_the_folder_is_named(tmp_path, monkeypatch):
-    def full(source, target):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source)
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError) as caught:
-        files.write_aside(tmp_path / "x", b"")
-    said = io_errors.sentence(caught.value)
-    assert said.startswith(f"{tmp_path}: the disk is full") and not list(tmp_path.iterdir())
-
-
-def test_a_file_that_no_longer_fits_is_named_and_its_old_one_stays(tmp_path, monkeypatch):
-    def nameless(*_):  # as write(2) says it
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+@pytest.mark.parametrize(("step", "where"), [("replace", "folder"), ("fsync", "file")])
+def test_a_file_that_no_longer_fits_is_named_and_its_old_one_stays(
+    tmp_path, monkeypatch, step, where
+):
+    def fail(source, *target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *[source] * bool(target))
 
     path = tmp_path / "x"
     files.write_aside(path, b"old")
-    monkeypatch.setattr(os, "fsync", nameless)
+    monkeypatch.setattr(os, step, fail)
     with pytest.raises(OSError) as caught:
         files.write_aside(path, b"new", sync=True)
-    assert io_errors.sentence(caught.value).startswith(f"{path}: the disk is full")
+    named = {"folder": tmp_path, "file": path}[where]
+    assert io_errors.sentence(caught.value).startswith(f"{named}: the disk is full")
     assert path.read_bytes() == b"old" and [*tmp_path.iterdir()] == [path]
 
 
@@ -268,25 +245,6 @@ def test_a_closed_output_is_no_traceback(course):
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=course)
     assert done.stdout.split() == [str(cli.NOBODY_READS)], done.stderr
     assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
-
-
-def test_a_reader_who_leaves_ends_the_command(monkeypatch):
-    def leave(options):
-        raise BrokenPipeError
-
-    monkeypatch.setattr(cli, "parser", lambda *_: Parser(leave))
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert cli.main([]) == cli.NOBODY_READS
-
-
-class Parser:
-    """Parses nothing."""
-
-    def __init__(self, run):
-        self.run = run
-
-    def parse_args(self, _):
-        return self
 
 
 @pytest.mark.long
