@@ -31,7 +31,7 @@ class Cluster:
             from distributed import Client
         except ImportError:
             raise ClusterError(
-                "--cluster needs Dask: pip install 'attention-course[cluster]'"
+                "--cluster needs Dask: pip install distributed"
             ) from None
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we say it in one sentence
         try:
