@@ -23,18 +23,13 @@ class Outer(nn.Module):
 """
 
 
-def test_a_class_is_built_with_a_stand_in():
+def test_a_class_is_built_with_a_stand_in_and_the_learners_own_part_is_back_afterwards():
     answer = LocalAnswer(as_cell(LAYER))
     built = answer.build([6], {KEYWORD: {"Inner": "Tanh"}})
     assert list(built.parameters()) == ["inner.W.weight"]
     built.load({"inner.W.weight": torch.eye(6)})
     x = torch.randn(2, 6)
     assert torch.equal(built.call([x], {}).value, x.tanh())
-
-
-def test_the_learners_own_part_is_back_afterwards():
-    answer = LocalAnswer(as_cell(LAYER))
-    answer.build([6], {KEYWORD: {"Inner": "Tanh"}})
     with pytest.raises(AnswerRaised, match="own part"):
         answer.build([6], {})
 

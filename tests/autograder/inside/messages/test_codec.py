@@ -83,11 +83,8 @@ def test_what_is_foreign_arrives_as_its_description():
     assert isinstance(sent(plain(torch.zeros(2, dtype=torch.complex128))), Foreign)
 
 
-def test_half_a_surrogate_pair_is_replaced():
+def test_half_a_surrogate_pair_reaches_the_student_and_is_replaced_on_its_way_back():
     assert unpack(b'{"dict": {"value": "\\ud800"}}', b"")["value"] == "?"
-
-
-def test_half_a_surrogate_pair_reaches_the_student():
     assert unpack(*parts({"value": "a\ud800"}), layouts=True)["value"] == "a\ud800"
 
 
@@ -118,17 +115,10 @@ def test_malformed_text_is_refused(text):
         unpack(text, blob)
 
 
-def test_a_lying_shape_is_refused():
-    head = {"0": {"dtype": "F64", "shape": [10**9], "data_offsets": [0, 8]}}
-    head = json.dumps(head).encode()
-    blob = struct.pack("<Q", len(head)) + head + bytes(8)
-    with pytest.raises(ProtocolError):
-        unpack(b'{"dict": {"value": {"tensor": "0"}}}', blob)
-
-
 @pytest.mark.parametrize(
     ("head", "words"),
     [
+        ({"0": {"dtype": "F64", "shape": [10**9], "data_offsets": [0, 1]}}, "unreadable"),
         ({"0": {"dtype": "U8", "shape": [1] * 60, "data_offsets": [0, 1]}}, "60 axes"),
         (
             {str(n): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for n in range(20_000)},
