@@ -18,7 +18,6 @@ from attention.train.corpora.token_ids import Vocabulary, Words, vocabulary
 from attention.train.pieces.adapters import furnish
 from attention.train.runs.run_folder import RunFolderError
 from attention.train.runs.settings import TRANSFORMER
-from attention.train.speed import onednn_products
 from attention.transformer import Transformer
 
 # A translation has at most twice the tokens of its source and 60 more: the longest number in words
@@ -71,10 +70,7 @@ def open_run(path: Path, device: torch.device) -> Run:
     source, target = vocabulary(found.about["source"]), vocabulary(found.about["target"])
     model = make_model(found.about["settings"], source, target).eval()
     put(found.weights, model, found.file)
-    run = Run(furnish(model).to(device), source, target, found.about["settings"], found.notes)
-    if run.device.type == "cpu" and not found.kept:
-        onednn_products.quicken(run.model)
-    return run
+    return Run(furnish(model).to(device), source, target, found.about["settings"], found.notes)
 
 
 def encode(run: Run, text: str) -> list[int]:

@@ -1,5 +1,6 @@
 """The model of a training: made of its settings, and a Transformer read from its file."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,21 @@ from torch import nn
 from attention.multi_head_attention import Sublayers
 from attention.provided.models.model_file import load, put
 from attention.train.corpora.token_ids import Pieces, Vocabulary, vocabulary
-from attention.train.speed.onednn_products import keep_few_kernels
 from attention.transformer import Transformer
 
 SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied")
+SHAPES = 16  # of the last products: for each, oneDNN keeps kernels that take up to 3 MiB
 WRITERS_SIZES = ("d_model", "n_heads", "n_kv_heads", "d_ff", "n_layers", "qk_norm")
+
+
+def keep_few_kernels() -> None:
+    """Have oneDNN keep the kernels of few shapes, if it has not multiplied yet in this process.
+
+    PyTorch leaves products in bfloat16 on a CPU to it. Almost every batch has a shape of its own,
+    and making kernels anew costs little. Variables that are set already stay as they are.
+    """
+    for capacity in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(capacity, str(SHAPES))
 
 
 def make_model(settings: dict[str, Any], source: Vocabulary, target: Vocabulary) -> Transformer:

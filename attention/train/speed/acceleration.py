@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention, Sublayers, attend
 from attention.provided import demand
 from attention.provided.data.tokens import PAD
 from attention.sequence_to_sequence import shift_right
-from attention.train.speed import onednn_products
 from attention.training import ModelAndLoss
 from attention.transformer import Transformer, masks_from_tokens
 
@@ -130,9 +130,15 @@ class PackedAttention(MultiHeadAttention):
 
     def _project(self, x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
         """Apply several linear layers to x (B, T, d_model); returns a (B, H, T, d_head) each."""
-        y = onednn_products.linear(x, *layers)
+        weights, biases = [one.weight for one in layers], [one.bias for one in layers]
+        y = F.linear(x, joined(weights), joined(biases))
         y = y.unflatten(-1, (len(layers), self.n_heads, self.d_head))  # (B, T, n, H, d_head)
         return y.permute(2, 0, 3, 1, 4).unbind()
+
+
+def joined(parts: list[Tensor]) -> Tensor:
+    """The tensors one below the other, without a copy if there is one."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def attend_in_float32(
@@ -174,15 +180,13 @@ def prepare(model: Transformer, device: torch.device) -> Transformer:
     """Move a Transformer to a device, and make it train fast there; returns it.
 
     Weights of the attention are not dropped: PyTorch's kernel for CPUs has no dropout, and the
-    dropout behind it suffices. On a CPU, the other dropouts draw bytes, and of two libraries the
-    faster multiplies.
+    dropout behind it suffices. On a CPU, the other dropouts draw bytes.
     """
     for attention in model.modules():
         if isinstance(attention, MultiHeadAttention):
             attention.__class__ = PackedAttention  # the same parameters under the same names
             attention.dropout = 0.0
     if device.type == "cpu":
-        onednn_products.quicken(model)
         for module in list(model.modules()):
             if isinstance(module, Sublayers):
                 parts: Any = module.feed_forward
@@ -232,6 +236,19 @@ class FastLoss(ModelAndLoss):
         return LinearCrossEntropy.apply(rows, table, target[real], self.smoothing, self.dtype)
 
 
+def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right to a total (n, m) in place: left (n, k), right (k, m), of any float type.
+
+    What is of another type is made a few rows at a time: the processor's cache holds them until
+    they are added.
+    """
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+        return
+    for some, of in zip(total.split(32 * ROWS), left.split(32 * ROWS), strict=True):
+        some += of @ right
+
+
 class LinearCrossEntropy(torch.autograd.Function):
     """Mean label-smoothed cross-entropy of x @ table.T, without ever storing all the logits.
 
@@ -257,7 +274,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         for start in range(0, n, ROWS):
             rows = slice(start, start + ROWS)
             chosen = target[rows, None]  # (ROWS, 1)
-            logits = onednn_products.product(left[rows], right).to(x.dtype)  # (ROWS, vocab_size)
+            logits = (left[rows] @ right.T).to(x.dtype)  # (ROWS, vocab_size)
             logits -= logits.amax(dim=1, keepdim=True)
             total -= (1 - smoothing) * logits.gather(1, chosen).sum()
             total -= smoothing / vocab_size * logits.sum()
@@ -268,9 +285,9 @@ class LinearCrossEntropy(torch.autograd.Function):
             logits -= smoothing / vocab_size
             logits.scatter_add_(1, chosen, logits.new_full(chosen.shape, smoothing - 1))
             logits = logits.to(right.dtype)
-            grad_x[rows] = onednn_products.product(logits, right.T)
+            grad_x[rows] = logits @ right
             # In bfloat16, too, the sum is in float32, else it would forget small gradients.
-            onednn_products.add_product(grad_table, logits.T, left[rows].T)
+            add_product(grad_table, logits.T, left[rows])
         ctx.save_for_backward(grad_x.div_(n or 1), grad_table.div_(n or 1))
         return total / (n or 1)
 

@@ -16,7 +16,6 @@ from torch.nn import functional as F
 from attention.modern_decoder import ModernDecoder
 from attention.provided import demand
 from attention.provided.data.tokens import PAD
-from attention.train.speed import onednn_products
 from attention.train.speed.acceleration import LinearCrossEntropy, in_float32
 from attention.train.speed.normed_products import NormedLinear, NormedSwiGLU
 
@@ -93,7 +92,8 @@ def attend_to_past(
     with torch.autocast(x.device.type, enabled=False):
         short = q.dtype == torch.bfloat16 and x.device.type == "cpu"
         context = in_float32(attend, q, k, v) if short else attend(q, k, v)
-    return onednn_products.linear(context.transpose(1, 2).flatten(2), W.W_o)
+    out: Tensor = W.W_o(context.transpose(1, 2).flatten(2))
+    return out
 
 
 def _normed_heads(attention: Any, packed: Tensor, d_head: int) -> Tensor:
@@ -137,8 +137,6 @@ def turn_(x: Tensor, turns: Tensor) -> Tensor:
 
 def prepare_decoder(model: ModernDecoder, device: torch.device) -> FastDecoder:
     """Move a ModernDecoder to a device, and make it train fast there; returns it."""
-    if device.type == "cpu":
-        onednn_products.keep_few_kernels()
     model.__class__ = FastDecoder  # the same parameters under the same names
     fast: Any = model.to(device)
     return fast

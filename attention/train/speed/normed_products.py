@@ -4,7 +4,7 @@ Each begins with the RMSNorm in front of it. A norm's weight is multiplied into 
 weights behind it: these are few, the tokens many. Normalised vectors, and what SwiGLU makes of its
 hidden units, are made again in backward, which costs a pass over memory and no product.
 
-On a CPU the products are those of `onednn_products`. Under autocast their factors are of its dtype.
+Under autocast the products' factors are of its dtype.
 """
 
 from typing import Any
@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
-
-from attention.train.speed.onednn_products import product
 
 
 class NormedLinear(torch.autograd.Function):
@@ -29,7 +27,7 @@ class NormedLinear(torch.autograd.Function):
         dtype = dtype_of_products(x)
         inverse = inverse_root(x, eps)  # (..., 1)
         ctx.save_for_backward(x, inverse, norm, *weights)
-        return product((x * inverse).to(dtype), _behind(norm, weights).to(dtype))
+        return (x * inverse).to(dtype) @ _behind(norm, weights).to(dtype).T
 
     @staticmethod
     @once_differentiable
@@ -55,10 +53,10 @@ class NormedSwiGLU(torch.autograd.Function):
         dtype = dtype_of_products(x)
         inverse = inverse_root(x, eps)  # (..., 1)
         joined = _behind(norm, (W_gate, W_up)).to(dtype)  # (2 · d_ff, d_model)
-        hidden = product((x * inverse).to(dtype), joined)  # (..., 2 · d_ff)
+        hidden = (x * inverse).to(dtype) @ joined.T  # (..., 2 · d_ff)
         ctx.save_for_backward(x, inverse, hidden, norm, W_gate, W_up, W_down)
         gate, up = hidden.chunk(2, dim=-1)
-        return x + product(F.silu(gate).mul_(up), W_down.to(dtype))
+        return x + F.silu(gate).mul_(up) @ W_down.to(dtype).T
 
     @staticmethod
     @once_differentiable
@@ -69,7 +67,7 @@ class NormedSwiGLU(torch.autograd.Function):
         update = grad.to(hidden.dtype)
         opened = F.silu(gate)
         grad_down = _gradient_of_weight(update, opened * up)
-        grad_units = product(update, W_down.T.to(hidden.dtype))  # (..., d_ff)
+        grad_units = update @ W_down.to(hidden.dtype)  # (..., d_ff)
         grad_up = opened.mul_(grad_units)
         grad_gate = torch.ops.aten.silu_backward(grad_units.mul_(up), gate)
         grad_hidden = torch.cat([grad_gate, grad_up], dim=-1)
@@ -97,7 +95,7 @@ def _behind(norm: Tensor, weights: Any) -> Tensor:
 
 def _gradient_of_weight(grad: Tensor, x: Tensor) -> Tensor:
     """grad.T @ x over all tokens, (n, m): grad (..., n), x (..., m)."""
-    return product(grad.flatten(0, -2).T, x.flatten(0, -2).T)
+    return grad.flatten(0, -2).T @ x.flatten(0, -2)
 
 
 def _back_through_norm(
@@ -108,7 +106,7 @@ def _back_through_norm(
     joined = torch.cat(weights)
     grad_joined = _gradient_of_weight(grad, normed.to(grad.dtype)).to(joined.dtype)
     grad_norm = (grad_joined * joined).sum(dim=0)
-    grad_normed = product(grad, joined.mul_(norm).T.to(grad.dtype)).to(x.dtype)
+    grad_normed = (grad @ joined.mul_(norm).to(grad.dtype)).to(x.dtype)
     along = (grad_normed * normed).mean(dim=-1, keepdim=True)  # (..., 1)
     grad_x = grad_normed.addcmul_(normed, along, value=-1).mul_(inverse)
     sizes = [len(weight) for weight in weights]

@@ -7,7 +7,6 @@ from torch.nn import functional as F
 from attention.modern_decoder import ModernDecoder
 from attention.provided.data.tokens import PAD
 from attention.provided.models.decoders import llama
-from attention.train.speed import onednn_products
 from attention.train.speed.decoder import DecoderLoss, FastDecoder, prepare_decoder
 
 SIZES = {"d_model": 24, "n_heads": 4, "n_kv_heads": 2, "d_ff": 20, "n_layers": 2}
@@ -49,17 +48,9 @@ def gradients(model):
     return found
 
 
-@pytest.fixture(params=[False, True], ids=["PyTorch", "oneDNN"])
-def products(request, monkeypatch):
-    """Both libraries multiply, whichever is faster here."""
-    if request.param and onednn_products.onednn() is None:
-        pytest.skip("this PyTorch has no oneDNN")
-    monkeypatch.setattr(onednn_products, "onednn_is_faster", lambda: request.param)
-
-
 @KINDS
 @pytest.mark.parametrize("by_rows", [True, False])
-def test_so_are_the_loss_and_all_gradients(kind, by_rows, products):
+def test_so_are_the_loss_and_all_gradients(kind, by_rows):
     model = made(kind)
     loss, wanted = of_the_library(model, 0.1)
     fast = DecoderLoss(prepare_decoder(model, torch.device("cpu")), 0.1, by_rows=by_rows)
