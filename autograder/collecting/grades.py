@@ -50,14 +50,15 @@ class Lesson:
 
 @dataclass
 class Filled:
-    """What was done with the rows of a table."""
+    """What was done with the rows of a table; ``columns`` are the places of lessons in it."""
 
+    columns: Mapping[str, int]
     written: int = 0
     changed: int = 0  # of these, how many replaced another grade
     kept: int = 0  # cells left alone: the student is excused
     strangers: list[str] = field(default_factory=list)  # rows that are no student of the gradebook
     without_row: list[str] = field(default_factory=list)  # ids of students with a score and no row
-    without_column: list[str] = field(default_factory=list)  # lessons, in sentences
+    without_column: list[str] = field(default_factory=list)  # lessons with scores
 
 
 def of_lesson(book: Gradebook, slug: str) -> Lesson:
@@ -74,13 +75,47 @@ def of_lesson(book: Gradebook, slug: str) -> Lesson:
     return Lesson(slug, float(assignment.max_score), scores)
 
 
-def columns_of(table: Table, slugs: Iterable[str], given: str | None = None) -> dict[str, int]:
-    """The column of each lesson in an export of Canvas' gradebook: lesson → place.
+def fill(
+    table: Table,
+    form: str,
+    found: Collection[Lesson],
+    roster: Roster,
+    how: "How",
+    column: str | None = None,
+) -> Filled:
+    """Write scores into what an LMS exported: Canvas' gradebook, or Moodle's grading worksheet.
 
-    given  what the only lesson's column is called, with or without its number
+    form    canvas or moodle; a worksheet of Moodle's is of one lesson
+    column  what the only lesson's column is called in Canvas, with or without its number
 
-    Raises CourseError where two columns are called like one lesson, or ``given`` is none.
+    Raises CourseError for a table without such columns, or other points than the gradebook's.
     """
+    most_column = None
+    if form == "moodle":
+        named = find_columns(table, MOODLE)
+        if "grade" not in named:
+            raise CourseError(f"{table.path}: no column is called Grade: is it a worksheet?")
+        columns, most_column = {one.slug: named["grade"] for one in found}, named.get("most")
+    else:
+        columns = _canvas_columns(table, [one.slug for one in found], column)
+    done = Filled(columns)
+    done.without_column = [one.slug for one in found if one.slug not in columns and one.scores]
+    here = [(one, columns[one.slug]) for one in found if one.slug in columns]
+    points = next((n for n, row in enumerate(table.rows) if "Points Possible" in "".join(row)), 0)
+    for row, student in _rows(table, roster, found, done):
+        for lesson, place in here:
+            in_row = most_column is not None
+            most = table.cell(row, most_column) if in_row else table.cell(points, place)
+            if table.cell(row, place) in LEFT_ALONE:
+                done.kept += 1
+            else:
+                how.check(table, lesson, most)
+                _write(table, row, place, how.text(lesson, student, most), done)
+    return done
+
+
+def _canvas_columns(table: Table, slugs: list[str], given: str | None) -> dict[str, int]:
+    """The column of each lesson in an export of Canvas' gradebook: lesson → place."""
     heads = [text.strip() for text in table.rows[0]]
     titles = [found[1] if (found := TITLE.fullmatch(head)) else head for head in heads]
     columns: dict[str, int] = {}
@@ -98,42 +133,12 @@ def columns_of(table: Table, slugs: Iterable[str], given: str | None = None) -> 
             )
         if places:
             columns[slug] = places[0]
+    if not columns:
+        raise CourseError(
+            f"{table.path}: no column is called like a lesson: make the assignment in Canvas and "
+            "export again, or give --lesson and --column"
+        )
     return columns
-
-
-def fill_canvas(
-    table: Table, columns: Mapping[str, int], found: Collection[Lesson], roster: Roster, how: "How"
-) -> Filled:
-    """Write scores into an export of Canvas' gradebook."""
-    points = next((row for row in table.rows if row and "Points Possible" in row[0]), [])
-    most = {place: points[place] if place < len(points) else "" for place in columns.values()}
-    for lesson in found:
-        how.check(table, lesson, most[columns[lesson.slug]])
-    done = Filled()
-    for row, student in _rows(table, roster, found, done):
-        for lesson in found:
-            column = columns[lesson.slug]
-            if table.cell(row, column) in LEFT_ALONE:
-                done.kept += 1
-            else:
-                _write(table, row, column, how.text(lesson, student, most[column]), done)
-    return done
-
-
-def fill_moodle(table: Table, lesson: Lesson, roster: Roster, how: "How") -> Filled:
-    """Write a lesson's scores into a grading worksheet of Moodle's.
-
-    Raises CourseError if the table is no such worksheet.
-    """
-    columns = find_columns(table, MOODLE)
-    if "grade" not in columns:
-        raise CourseError(f"{table.path}: no column is called Grade: is it a grading worksheet?")
-    done = Filled()
-    for row, student in _rows(table, roster, [lesson], done):
-        most = table.cell(row, columns.get("most"))
-        how.check(table, lesson, most)
-        _write(table, row, columns["grade"], how.text(lesson, student, most), done)
-    return done
 
 
 @dataclass(frozen=True)

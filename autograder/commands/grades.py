@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from autograder import CourseError, lessons
@@ -59,9 +58,11 @@ def run(options: argparse.Namespace) -> int:
         table = Table(options.like)
         if to.exists() and to.samefile(table.path):
             raise CourseError(f"--to {to} would replace the export; give another name")
-        done = _fill(table, options, found, roster, how)
+        if options.form == "csv":
+            raise CourseError("--like needs --form canvas or --form moodle")
+        done = grades.fill(table, options.form, found, roster, how, options.column)
         write_aside(to, table.bytes())
-        _tell(to, done)
+        _tell(to, table, done)
         left |= bool(done.strangers or done.without_row or done.without_column)
     else:
         theirs = [one for one in roster.students.values() if asked(one.id)]
@@ -91,44 +92,19 @@ def _by_name(one: Student) -> tuple[str, str, str]:
     return plain(one.last_name or one.first_name), plain(one.first_name), one.id
 
 
-def _fill(
-    table: Table,
-    options: argparse.Namespace,
-    found: Sequence[Lesson],
-    roster: Roster,
-    how: How,
-) -> Filled:
-    if options.form == "moodle":
-        return grades.fill_moodle(table, found[0], roster, how)
-    if options.form != "canvas":
-        raise CourseError("--like needs --form canvas or --form moodle")
-    columns = grades.columns_of(table, [one.slug for one in found], options.column)
-    for slug, place in columns.items():
+def _tell(to: Path, table: Table, done: Filled) -> None:
+    for slug, place in done.columns.items():
         print(f"{slug}: the column {table.rows[0][place].strip()!r}")
-    here = [one for one in found if one.slug in columns]
-    if not here:
-        raise CourseError(
-            f"{table.path}: no column is called like a lesson: make the assignment in Canvas and "
-            "export again, or give --lesson and --column"
-        )
-    done = grades.fill_canvas(table, columns, here, roster, how)
-    for one in found:
-        if one.slug not in columns and one.scores:
-            number = one.slug.partition("_")[0]
-            done.without_column.append(
-                f"{one.slug}: no column is called like it, so none of its {len(one.scores)} grades "
-                f"is written: name it with --lesson {number} --column 'NAME', or make the "
-                "assignment in Canvas and export again"
-            )
-    return done
-
-
-def _tell(to: Path, done: Filled) -> None:
     print(f"{to}: {done.written} grades, {done.changed} of them in place of another one.")
     if done.kept:
         print(f"{done.kept} cells say EX or N/A and stay as they are.")
-    for one in done.without_column:
-        print(one, file=sys.stderr)
+    for slug in done.without_column:
+        print(
+            f"{slug}: no column is called like it, so none of its grades is written: name it with "
+            f"--lesson {slug.partition('_')[0]} --column 'NAME', or make the assignment in Canvas "
+            "and export again",
+            file=sys.stderr,
+        )
     for one in done.strangers:
         print(f"not filled in: {one}", file=sys.stderr)
     for student in done.without_row:

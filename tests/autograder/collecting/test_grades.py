@@ -133,7 +133,7 @@ def test_a_lesson_without_a_column_is_told_with_what_to_do(fill, book, graded, r
     assert status == 1 and "2 grades" in said and f"{SECOND}:" not in said
     (told,) = err.splitlines()  # nothing else is left over
     assert told.startswith(f"{SECOND}: ")
-    assert "no column is called like it, so none of its 1 grades is written" in told
+    assert "no column is called like it, so none of its grades is written" in told
     assert "name it with --lesson 01 --column 'NAME'" in told
     out, again = graded / "out.csv", graded / "again.csv"
     words = ("--lesson", "01", "--column", "Homework B", "--like", out, "--to", again)

@@ -141,7 +141,7 @@ def test_init_fills_in_a_plan_and_its_dates(tmp_path, capsys):
     assert told(capsys, *words, *where)[0] == 0
     status, said = told(capsys, "plan", *where)
     assert status == 0
-    assert said.startswith("from Mon 5 Oct 2026, 08:00, due Sun 11 Oct 2026, 23:59")
+    assert "points  from Mon 5 Oct 2026, 08:00, due Sun 11 Oct 2026, 23:59" in said
     assert "Students must have had 00_getting_started" in said
     written = sorted(path.name for path in (tmp_path / "class" / "source").iterdir())
     assert [name[:2] for name in written] == ["01", "05", "06"]
