@@ -4,8 +4,8 @@ A class has its course.toml in class/, a student's copy at its top.
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,62 +17,38 @@ FILE = "autograder.toml"
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command of the course: its module, and what it says of itself in the list of all."""
-
-    module: str
-    help: str
-
-
-@dataclass(frozen=True)
 class CourseFacts:
     """What the grader knows of the course that it grades; ``autograder.toml`` explains it.
 
     library    the package whose modules are the solutions
-    name       of the course in nbgrader, and of what a release names
-    commands   the course's own, by name
+    name       of the course in nbgrader, and of what students get
+    about      how the README of a release begins
+    collected  what a folder of collected pieces is good for, in a sentence
     pages      a module that the book asks for more than lessons, or ''
     words      parts of lessons' names that are written otherwise: {"gpu": "GPU"}
     joined     the same of several words: {"Multi head": "Multi-head"}
     idioms     lines of solutions that may stand in a release
-    collected  what a folder of collected pieces is good for, in a sentence
+    commands   the course's own: {name: {"module": …, "help": …}}
     """
 
     library: str
     name: str
     title: str
-    about: str
-    subject: str
-    collected: str
-    commands: Mapping[str, Command]
-    pages: str
-    words: Mapping[str, str]
-    joined: Mapping[str, str]
-    idioms: tuple[str, ...]
+    about: str = ""
+    collected: str = ""
+    pages: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    joined: Mapping[str, str] = field(default_factory=dict)
+    idioms: Sequence[str] = ()
+    commands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def facts(path: Path) -> CourseFacts:
-    """What the file says; raises CourseError where it is missing, or not understood."""
+    """What the file says; raises CourseError where something is missing or not understood."""
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-        book, library = said.get("book", {}), said["library"]
-        return CourseFacts(
-            library,
-            name=said.get("name", library),
-            title=said["title"],
-            about=said.get("about", ""),
-            subject=said.get("subject", said["title"]),
-            collected=said.get("collected", ""),
-            commands={name: Command(**one) for name, one in said.get("commands", {}).items()},
-            pages=book.get("pages", ""),
-            words=book.get("words", {}),
-            joined=book.get("joined", {}),
-            idioms=tuple(said.get("release", {}).get("idioms", ())),
-        )
-    except KeyError as error:
-        raise CourseError(f"{path} does not say {error}, which every course has") from None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise CourseError(f"{path} cannot be read as the course's settings ({error})") from None
+        return CourseFacts(**tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise CourseError(f"{path} does not say what course this is ({error})") from None
 
 
 COURSE = facts(ROOT / FILE)

@@ -39,8 +39,8 @@ COMMANDS = {  # what each says of itself in the list of all
 }
 MODULES = {name: f"autograder.commands.{name.replace('-', '_')}" for name in COMMANDS}
 # The course's own stand behind them.
-COMMANDS |= {name: command.help for name, command in COURSE.commands.items()}
-MODULES |= {name: command.module for name, command in COURSE.commands.items()}
+COMMANDS |= {name: command["help"] for name, command in COURSE.commands.items()}
+MODULES |= {name: command["module"] for name, command in COURSE.commands.items()}
 NOBODY_READS = 141  # the exit status of a program whose output is closed, as a shell gives it
 
 

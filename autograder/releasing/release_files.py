@@ -106,7 +106,7 @@ def _modules(known: list[Lesson], hidden: set[Path]) -> set[Path]:
         said += "".join(f"{cell.source}\n" for cell in cells)
     starts += [f"{name}.__main__" for name in PROGRAM.findall(said)]
     own = COURSE.commands.items()
-    starts += [command.module for name, command in own if f"autograder {name}" in said]
+    starts += [command["module"] for name, command in own if f"autograder {name}" in said]
     packages = (COURSE.library, "autograder")
     return set(imports.modules(starts, ROOT, packages, hidden, by_name=True))
 
@@ -153,7 +153,6 @@ def _pages(chosen: list[Lesson]) -> dict[str, bytes]:
         "name": COURSE.name,
         "title": COURSE.title,
         "about": COURSE.about,
-        "subject": COURSE.subject,
         "collected": COURSE.collected,
         "lessons": ", ".join(f"*{lesson.title}*" for lesson in chosen),
         "first": chosen[0].slug,
