@@ -5,9 +5,11 @@ import sys
 import time
 from pathlib import Path
 
+from rich.progress import track
+
 from autograder.commands import add_shared
 from autograder.grading.classroom import database
-from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.classroom.folders import Course
 from autograder.grading.feedback import return_format
 from autograder.grading.feedback.refresh import Pages
 from autograder.grading.notebook.result import listed
@@ -19,6 +21,12 @@ DESCRIPTION = (
     "which it takes feedback back (canvas, moodle), or as one file a student (mail). Exit status 0 "
     "if everyone graded has a page."
 )
+
+UNKNOWN = """\
+Without a name that {lms} knows, {count}: {names}.
+This work was not received from {lms}, as where another member handed it in for the group,
+or two were received under one name. These pages are called STUDENT_LESSON.html, which
+{lms} does not take: give these students theirs with --form mail and --student for each of them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,45 +53,18 @@ def run(options: argparse.Namespace) -> int:
         )
         return 1
     return_format.refuse(options.form, options.to, {one.lesson for one in graded})
-    pages = Pages(course, handed)
-    _make(pages)
-    if options.to:
-        _give_back(course, pages, options, handed)
-    return _sum_up(pages)
-
-
-def _make(pages: Pages) -> None:
-    total, start = len(pages.waiting), time.monotonic()
-    for done in pages.make():
-        if sys.stdout.isatty():
-            print(f"\r{done} of {total} pages\r", end="", flush=True)
+    pages, start = Pages(course, handed), time.monotonic()
+    silent = not sys.stdout.isatty()
+    for _ in track(pages.make(), "pages", total=len(pages.waiting), transient=True, disable=silent):
+        pass
     print(f"{len(pages.made)} pages made in {time.monotonic() - start:.1f} s.")
-
-
-def _give_back(
-    course: Course, pages: Pages, options: argparse.Namespace, handed: list[Handed]
-) -> None:
-    there = set(pages.made)
-    gone = [one for one in handed if one not in there]
-    unknown = return_format.hand_back(course, options.form, options.to, pages.made, gone)
-    print(f"{options.to}: {len(pages.made)} pages")
-    if unknown:
-        print(_unnamed(options.form.capitalize(), unknown))
-
-
-def _unnamed(lms: str, students: list[str]) -> str:
-    """What is said of pages whose students' names the LMS would not know."""
-    head = "1 of them has" if len(students) == 1 else f"{len(students)} of them have"
-    return (
-        f"{head} no name that {lms} knows: {listed(students)}.\n"
-        f"This work was not received from {lms}, as where another member handed it in for the "
-        "group,\nor two were received under one name. These pages are called "
-        f"STUDENT_LESSON.html, which\n{lms} does not take: give these students theirs with "
-        "--form mail, with --student for each of them."
-    )
-
-
-def _sum_up(pages: Pages) -> int:
+    if options.to:
+        gone = [one for one in handed if one not in {*pages.made}]
+        unknown = return_format.hand_back(course, options.form, options.to, pages.made, gone)
+        print(f"{options.to}: {len(pages.made)} pages")
+        if unknown:
+            lms = options.form.capitalize()
+            print(UNKNOWN.format(count=len(unknown), lms=lms, names=listed(unknown)))
     if pages.ungraded:
         print(f"{pages.ungraded} are not graded yet and get no page.")
     if pages.unsettled:

@@ -163,37 +163,31 @@ def _check(
     return Line(item.name, left, points, str(failure), told, failure.is_careless)
 
 
-def _processor_seconds() -> float:
-    """What this process has had of the processor, and its children that have ended."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
-
-
 @contextlib.contextmanager
 def _time_limit() -> Iterator[None]:
     """Interrupt what takes CELL_SECONDS of processor time, where the system has such an alarm.
 
-    The alarm rings every second and counts: a computer that sleeps in between is not counted, and
-    one that is busy takes no time away.
+    A computer that is busy, or sleeps in between, takes no time away. Who swallows an alarm is
+    rung again each second.
     """
-    if not hasattr(signal, "SIGALRM"):
+    if not hasattr(signal, "SIGPROF"):
         yield
         return
+    why = {
+        signal.SIGPROF: f"it took more than {CELL_SECONDS} s of processor time",
+        signal.SIGALRM: f"it was not done after {PATIENCE} s: does it wait for something?",
+    }
 
-    start, rung = _processor_seconds(), 0
+    def ring(number: int, _: object) -> None:
+        raise TimeoutError(why[signal.Signals(number)])
 
-    def look(*_: object) -> None:
-        nonlocal rung
-        rung += 1
-        if _processor_seconds() - start > CELL_SECONDS:
-            raise TimeoutError(f"it took more than {CELL_SECONDS} s of processor time")
-        if rung > PATIENCE:
-            raise TimeoutError(f"it was not done after {PATIENCE} s: does it wait for something?")
-
-    before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, 1, 1)
+    before = {one: signal.signal(one, ring) for one in why}
+    signal.setitimer(signal.ITIMER_PROF, CELL_SECONDS, 1)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE, 1)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for timer in (signal.ITIMER_PROF, signal.ITIMER_REAL):
+            signal.setitimer(timer, 0)
+        for one, handler in before.items():
+            signal.signal(one, handler)

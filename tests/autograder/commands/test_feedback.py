@@ -230,11 +230,11 @@ def test_whose_page_the_lms_would_not_know_is_said_with_what_to_do(course, feedb
     words = ("--form", "moodle", "--to", tmp_path / "back.zip")
     status, out, _ = feedback(*words)
     assert status == 0
-    assert "2 of them have no name that Moodle knows: ben, cleo.\n" in out
-    assert "--form mail, with --student for each of them" in out
+    assert "Without a name that Moodle knows, 2: ben, cleo.\n" in out
+    assert "--form mail and --student for each of them" in out
     said = feedback(*words, "--student", "ben")[1]
-    assert "1 of them has no name that Moodle knows: ben.\n" in said
-    assert "no name" not in feedback(*words, "--student", "ada")[1]
+    assert "Without a name that Moodle knows, 1: ben.\n" in said
+    assert "Without a name" not in feedback(*words, "--student", "ada")[1]
 
 
 def test_an_lms_takes_one_lesson_at_a_time(course, feedback, tmp_path):
