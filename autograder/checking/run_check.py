@@ -66,7 +66,7 @@ def run_check(
     if not explain:
         failure.likely = ""
     elif narrow:
-        failure.likely = meaning(getattr(failure, "kind", ""), getattr(failure, "message", ""))
+        failure.likely = meaning(failure.kind, failure.message)
     elif asks_on:
         failure.likely = failure.likely or _likely(item, given, seed, notes.lost)
     return failure
@@ -140,19 +140,16 @@ def _right_in_float32(
 
     One stage may show it as the error that it is, and another as an error in place of a refusal.
     """
-    if not any(
-        _by_precision(getattr(one, "kind", ""), getattr(one, "message", "")) for one in failures
-    ):
+    if not any(map(_by_precision, failures)):
         return False
     with noting() as notes:
         return _trial(item, Session(_Narrow(answer)), seed, notes) is None and not notes.lost
 
 
-def _by_precision(kind: str, message: str) -> bool:
-    """Whether an exception comes from tensors of two precisions."""
-    return kind in ("RuntimeError", "TypeError") and any(
-        word in message.lower() for word in SPOKEN_OF
-    )
+def _by_precision(failure: CheckFailed) -> bool:
+    """Whether the answer raised over tensors of two precisions."""
+    said = failure.message.lower()
+    return failure.kind in ("RuntimeError", "TypeError") and any(one in said for one in SPOKEN_OF)
 
 
 class _Narrow:

@@ -27,6 +27,7 @@ class CheckFailed(AssertionError):
     is_stub = False  # whether nothing was written yet
     is_careless = False  # whether the answer is right but for its care
     is_form = False  # whether nothing is said but of the form of a result
+    kind = message = ""  # of the exception that the answer raised, if it did
 
     def __init__(self, what: str, got: str = "", expected: str = "") -> None:
         super().__init__(what)

@@ -170,6 +170,15 @@ def test_a_right_answer_that_draws_at_random_is_not_refused(known):
             assert run_check(item, LocalAnswer(answer), seed) is None
 
 
+def test_where_the_right_answer_is_rough_in_float32_it_proves_nothing(known):
+    def check(student, draw):
+        x = draw.normal(3)
+        expect.close(student(x), x, "wrong")
+
+    item = Check("same", "nowhere", check, reference=lambda x: (x + 1e8) - 1e8)
+    assert run_check(item, LocalAnswer(lambda x: x * 1), 7) is None
+
+
 def test_gradients_are_told_by_the_place_of_the_argument(known):
     def picks(places, table):
         return table[places] * 2
