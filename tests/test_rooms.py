@@ -165,12 +165,21 @@ def test_the_grader_imports_nothing_of_the_course():
     assert {name: others - {*FLAT} for name, others in found.items() if others - {*FLAT}} == {}
 
 
-@pytest.mark.parametrize("name", [*filter(is_engine, MODULES)])
+LIBRARY = re.compile(r"^attention$|\battention[./]")
+# There a part of a layer is called so.
+NAMING = [
+    name
+    for name in MODULES
+    if is_engine(name) and name != "autograder.checking.toolbox.layer_oracles"
+]
+
+
+@pytest.mark.parametrize("name", NAMING)
 def test_the_grader_does_not_name_the_course(name):
     """The library's name stands in autograder.toml only: another course has another one."""
     tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
     texts = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)]
-    found = [one for one in texts if isinstance(one, str) and re.search(r"\battention[./]", one)]
+    found = [one for one in texts if isinstance(one, str) and LIBRARY.search(one)]
     assert found == []
 
 
