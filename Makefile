@@ -71,8 +71,8 @@ attacks: install        ## let hostile notebooks and replies try to earn points 
 bench-grading: install  ## compare the speed of grading with stock nbgrader, and one worker with two
 	$(BIN)/python -m benchmarks.grading
 
-bench-busy: install     ## grade right answers while ten other programs keep the cores busy
-	$(BIN)/python -m benchmarks.busy_grading
+bench-busy: install     ## grade five lessons while ten other programs keep the cores busy
+	$(BIN)/python -m benchmarks.term 01 08 11 15 17 --students 20 --hostile 0 --busy 10
 
 bench-attention: install  ## compare the course's attention with PyTorch's
 	$(BIN)/python benchmarks/attention_kernels.py

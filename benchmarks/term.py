@@ -8,7 +8,8 @@ say how many hand-ins are without a score, and how many lost points that they sh
 kept points that they should have lost.
 
 `--local-cluster 2` grades on two Dask workers of this machine; one is killed when the first hand-in
-is graded, and the other does the rest.
+is graded, and the other does the rest. `--busy 10` lets ten loops keep the cores busy beside it all
+(``make bench-busy``): nobody may lose a point by that.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import csv
 import io
 import json
 import random
+import subprocess
 import sys
 import tempfile
 import threading
@@ -186,6 +188,22 @@ def _cluster(options, course):
             killer.join()
 
 
+@contextlib.contextmanager
+def _busy(count):
+    """So many processes that keep a core busy each, as far as there are cores.
+
+    Each has a session of its own: Linux may give all of one session no more than one process.
+    """
+    command = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(command, start_new_session=True) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
 def _parser():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
@@ -193,6 +211,7 @@ def _parser():
     add("--students", type=int, default=300)
     add("--hostile", type=int, default=10, metavar="N", help="every Nth student is; 0: none")
     add("--seed", type=int, default=1)
+    add("--busy", type=int, default=0, metavar="N", help="so many loops beside it (default: none)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--cluster", help="the address of a Dask scheduler")
     where.add_argument("--local-cluster", type=int, metavar="N", help="N Dask workers, one killed")
@@ -205,7 +224,7 @@ def main():
     slugs = [path.stem for path in find(options.lessons)]
     with tempfile.TemporaryDirectory() as folder:
         start, term = time.monotonic(), Term(Path(folder), options)
-        with _cluster(options, Path(folder)) as cluster:
+        with _cluster(options, Path(folder)) as cluster, _busy(options.busy):
             for slug in slugs:
                 term.lesson(slug, cluster)
         term.end()

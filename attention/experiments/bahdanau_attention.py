@@ -487,4 +487,3 @@ EXPERIMENTS = {
         again=SHORT | {"asks_after": True},
     ),
 }
-STORED = "0 (one stored model)"

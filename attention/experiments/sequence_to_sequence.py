@@ -326,4 +326,3 @@ EXPERIMENTS = {
         again=SHORT | {"reverse": True},
     ),
 }
-STORED = "0 (the notebook's own model)"

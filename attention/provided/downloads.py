@@ -149,6 +149,34 @@ def wrongness(content: bytes, size: int, sha256: str) -> str:
     return what
 
 
+def state_of(path: Path, sha256: str) -> str:
+    """Say whether a file is "whole", "missing", "altered" or "unreadable"."""
+    try:
+        with open(path, "rb") as stream:
+            got = hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        return "missing"
+    except OSError:
+        return "unreadable"
+    return "whole" if got == sha256 else "altered"
+
+
+def read_whole(path: Path, sha256: str, command: str, error: type[Exception]) -> bytes:
+    """Read a file; an error of this type, in one sentence with the command that mends it, if wrong.
+
+    command  what fetches the file
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise error(f"{path.name} is not in {path.parent}: fetch it with {command}") from None
+    except OSError as why:
+        raise error(f"{path} cannot be read: {why.strerror}") from None
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise error(f"{path} is not what it was (its SHA-256 differs): mend it with {command}")
+    return content
+
+
 def named(url: str) -> str:
     """An address as it is shown: without a password in it.
 

@@ -165,23 +165,6 @@ def lines(
     return ax
 
 
-def accuracy(
-    named: Mapping[str, Mapping[int, float]], ax: Axes | None = None, title: str = ""
-) -> Axes:
-    """Draw accuracy against the number of digits, one labelled line per entry of ``named``.
-
-    named  label → {number of digits: share of numbers translated without error}
-    """
-    ax = ax or panels(width=5.2, height=3.0)
-    for (label, shares), marker in zip(named.items(), "os^Dv", strict=False):
-        ax.plot(list(shares), list(shares.values()), marker + "-", label=label)
-    ax.set(ylim=(-0.04, 1.06), yticks=[0, 0.5, 1], title=title)
-    ax.set(xlabel="digits of the number", ylabel="translated without error")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.legend(fontsize=9)
-    return ax
-
-
 def histograms(
     named: Mapping[str, Numbers],
     ax: Axes | None = None,

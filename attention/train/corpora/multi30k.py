@@ -5,13 +5,12 @@ or from a mirror; ``load`` reads them. Both compare the SHA-256 of every file wi
 the numbers in a lesson come from the same sentences everywhere. `data/README.md` is the card.
 """
 
-import hashlib
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attention.provided.downloads import NoConnection, NotThere, download
+from attention.provided.downloads import NoConnection, NotThere, download, read_whole, state_of
 from attention.provided.files import ROOT
 from autograder.terminal_output import readable
 
@@ -130,22 +129,12 @@ def addresses(file: File, mirror: str | None = None) -> list[str]:
 
 def state(name: str, folder: Path = FOLDER) -> str:
     """Say whether a text is "whole", "missing", "altered" or "unreadable"."""
-    try:
-        content = (folder / name).read_bytes()
-    except FileNotFoundError:
-        return "missing"
-    except OSError:
-        return "unreadable"
-    return "whole" if _is_right(name, content) else "altered"
+    return state_of(folder / name, FILES[name].sha256)
 
 
 def command(folder: Path = FOLDER) -> str:
     """The command that fetches what is missing in a folder."""
     return COMMAND if folder == FOLDER else f"{COMMAND} --data {shlex.quote(str(folder))}"
-
-
-def _is_right(name: str, content: bytes) -> bool:
-    return hashlib.sha256(content).hexdigest() == FILES[name].sha256
 
 
 def _unknown(name: str) -> CorpusError:
@@ -163,15 +152,6 @@ def load(split: str, language: str, tokenised: bool = True, folder: Path = FOLDE
     name = _name(split, language, tokenised)
     if name not in FILES:
         raise _unknown(name)
-    path = folder / name
-    again = command(folder)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise CorpusError(f"{name} is not in {path.parent}: fetch it with {again}") from None
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read: {error.strerror}") from None
-    if not _is_right(name, content):
-        raise CorpusError(f"{path} is not what it was (its SHA-256 differs): mend it with {again}")
+    content = read_whole(folder / name, FILES[name].sha256, command(folder), CorpusError)
     # Only "\n" ends a line: splitlines() would also split at other separators within a sentence.
     return content.decode().removesuffix("\n").split("\n")

@@ -4,7 +4,6 @@ The files are not part of the course; the command below fetches them. Whatever r
 their SHA-256 with the one below. `data/README.md` is the card.
 """
 
-import hashlib
 import shlex
 import subprocess
 import sys
@@ -21,6 +20,8 @@ from attention.provided.downloads import (
     NotThere,
     NotWritten,
     download,
+    read_whole,
+    state_of,
     wrongness,
 )
 from attention.provided.files import ROOT
@@ -128,14 +129,7 @@ def _out_of_the_package(names: Iterable[str], folder: Path, say: Callable[[str],
 
 def state(name: str, folder: Path = FOLDER) -> str:
     """Say whether a file is "whole", "missing", "altered" or "unreadable"."""
-    try:
-        with open(folder / name, "rb") as stream:
-            got = hashlib.file_digest(stream, "sha256").hexdigest()
-    except FileNotFoundError:
-        return "missing"
-    except OSError:
-        return "unreadable"
-    return "whole" if got == FILES[name].sha256 else "altered"
+    return state_of(folder / name, FILES[name].sha256)
 
 
 def command(folder: Path = FOLDER) -> str:
@@ -176,14 +170,4 @@ def read_vocabulary(folder: Path = FOLDER) -> list[str]:
 def _read(name: str, folder: Path) -> bytes:
     from attention.provided.models.model_file import ModelFileError
 
-    path, again = folder / name, command(folder)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelFileError(f"{name} is not in {folder}: fetch it with {again}") from None
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror}") from None
-    if hashlib.sha256(content).hexdigest() != FILES[name].sha256:
-        words = f"{path} is not what it was (its SHA-256 differs): mend it with {again}"
-        raise ModelFileError(words)
-    return content
+    return read_whole(folder / name, FILES[name].sha256, command(folder), ModelFileError)

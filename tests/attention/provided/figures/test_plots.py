@@ -79,8 +79,6 @@ def drawn(kind):
     ax = plots.panels(width=5.0)
     if kind == "lines":
         return plots.lines(range(50), {label: range(50) for label in LABELS}, ax)
-    if kind == "accuracy":
-        return plots.accuracy({label: {1: 0.5, 2: 0.3} for label in LABELS[:5]}, ax)
     if kind == "bands":
         return seeds.bands({label: rows() for label in LABELS[:5]}, ax)
     if kind == "curves":
@@ -95,7 +93,7 @@ def drawn(kind):
     return ax
 
 
-@pytest.mark.parametrize("kind", ["lines", "accuracy", "bands", "curves", "sweep", "drawn by hand"])
+@pytest.mark.parametrize("kind", ["lines", "bands", "curves", "sweep", "drawn by hand"])
 def test_two_lines_differ_in_more_than_colour(kind):
     ax = drawn(kind)
     assert ax.get_legend() is not None
