@@ -7,8 +7,7 @@ import torch
 
 from autograder.checking.asking.probe_failures import has_gradient
 from autograder.checking.asking.questions import Exchange, Question, Replied, floating_places
-from autograder.checking.diagnosis.relations import between
-from autograder.checking.diagnosis.relations_of_items import ALONE
+from autograder.checking.diagnosis.relations import ALONE, between
 from autograder.checking.toolbox.same_tensors import ENOUGH, name_of, tensors_of
 from autograder.inside.messages.values import same
 

@@ -14,8 +14,7 @@ from autograder.checking.asking.questions import SEEDED, Exchange, Question, Rep
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis.common_cause import relation, where
 from autograder.checking.diagnosis.error_meanings import meaning
-from autograder.checking.diagnosis.forms import UNSAID, mended, same_numbers
-from autograder.checking.diagnosis.relations import of_sizes
+from autograder.checking.diagnosis.forms import UNSAID, mended, of_sizes, same_numbers
 from autograder.checking.diagnosis.stored_replies import (
     Comparison,
     little_memory,

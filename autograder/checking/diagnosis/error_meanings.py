@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable
 
-from autograder.checking.diagnosis.relations_of_items import TENSORS
+from autograder.checking.diagnosis.relations import TENSORS
 
 FLOAT = "`/` always gives a float, `//` a whole number: sizes and counts are whole."
 

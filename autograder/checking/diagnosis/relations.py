@@ -1,8 +1,8 @@
 """How a wrong reply relates to the right one: sentences that are true by construction.
 
-Each relation is a function of two tensors of one shape and the question, (got, expected, question),
-that returns a sentence or ''. It is said only if the numbers show it, so it holds whatever the
-reason for it may be.
+Each relation of two tensors of one shape is a function of these and the question that returns a
+sentence or ''; lists and tuples are related by their items. A sentence is said only if the numbers
+show it, so it holds whatever the reason for it may be.
 """
 
 import math
@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from autograder.checking.asking.questions import Question
-from autograder.checking.diagnosis.relations_of_items import of_list_for_tensor, of_lists, of_tuples
+from autograder.checking.diagnosis.forms import in_form, of_shapes
+from autograder.checking.toolbox.describe_values import identical
 from autograder.checking.toolbox.same_tensors import (
     ENOUGH,
     all_equal,
@@ -26,19 +27,22 @@ from autograder.checking.toolbox.same_tensors import (
     tensors_of,
     unpacked,
 )
+from autograder.checking.toolbox.student_answer import ORDINALS
 
 NUMBER = bool | int | float
+TENSORS = "torch.stack makes one tensor of a list of tensors, torch.tensor one of numbers."
+ALONE = "It should be returned alone"
 CHANGES = 4  # between neighbours, at least, before truth values are said to be shifted
 
 
 def between(got: Any, expected: Any, question: Question) -> str:
     """The first relation that holds between two replies, as a sentence, or ''."""
     if isinstance(got, list) and isinstance(expected, list):
-        return of_lists(got, expected)
+        return _of_lists(got, expected)
     if isinstance(got, list) and isinstance(expected, torch.Tensor):
-        return of_list_for_tensor(got, expected)
+        return _of_list_for_tensor(got, expected)
     if isinstance(got, tuple):
-        return of_tuples(got, expected, lambda one, other: between(one, other, question))
+        return _of_tuples(got, expected, question)
     if isinstance(got, NUMBER) != isinstance(expected, NUMBER):
         return _plain_number(got, expected)
     got, expected = unpacked(got), unpacked(expected)
@@ -47,7 +51,7 @@ def between(got: Any, expected: Any, question: Question) -> str:
     if got.is_complex() or expected.is_complex():
         return ""
     if got.shape != expected.shape:
-        return _of_shapes(got, expected)
+        return of_shapes(got, expected)
     return next((said for one in OF_ONE_SHAPE if (said := one(got, expected, question))), "")
 
 
@@ -202,47 +206,89 @@ def _named_places(shape: torch.Size) -> Iterator[tuple[str, torch.Tensor]]:
                 yield f"at the {name} index of axis {axis}", places
 
 
-OF_ONE_SHAPE = (
-    _dtype,
-    _not_a_number,
-    _factor,
-    _order,
-    _function,
-    _in_some_places,
-)
+OF_ONE_SHAPE = (_dtype, _not_a_number, _factor, _order, _function, _in_some_places)
 
 
-def _of_shapes(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """Of two tensors of other shapes whether they hold the same numbers."""
-    if got.numel() != expected.numel():
+def _of_lists(got: Any, expected: Any) -> str:
+    """One relation between two lists, as a sentence, or ''."""
+    if not got or not expected or identical(got, expected):
         return ""
-    if same(got.reshape(expected.shape), expected):
-        return "The numbers and their order are right; only the shape differs."
-    for pair in pairs_of(got.dim()):
-        swapped = got.transpose(*pair)
-        if swapped.shape == expected.shape and same(swapped, expected):
-            return f"The result is right once its axes {pair[0]} and {pair[1]} are exchanged."
+    if len(got) == len(expected):
+        return _reordered(got, expected)
+    return _longer(got, expected)
+
+
+def _reordered(got: Any, expected: Any) -> str:
+    if identical(got, expected[::-1]):
+        return "The items are right, but in reversed order."
+    rest = list(got)
+    for item in expected:
+        place = next((n for n, one in enumerate(rest) if identical(one, item)), None)
+        if place is None:
+            return ""
+        del rest[place]
+    return "The items are right, but in another order."
+
+
+def _longer(got: Any, expected: Any) -> str:
+    """Items that are missing at the end, or too many there."""
+    short, long = sorted((got, expected), key=len)
+    if not identical(long[: len(short)], short):
+        return ""
+    count = len(long) - len(short)
+    items, verb = ("one item", "is") if count == 1 else (f"{count} items", "are")
+    if short is got:
+        return f"At the end {items} {verb} missing; all else is right."
+    return f"At the end there {verb} {items} too many; all else is right."
+
+
+def _of_list_for_tensor(got: Any, expected: torch.Tensor) -> str:
+    """How one tensor is made of a list of tensors whose numbers are right, or ''."""
+    tensors = got and all(isinstance(item, torch.Tensor) for item in got)
+    if not tensors or len({item.shape for item in got}) != 1:
+        whole = in_form(got, expected)
+        right = isinstance(whole, torch.Tensor) and same(whole, expected)
+        return f"The numbers are right, but they stand in lists. {TENSORS}" if right else ""
+    whole = torch.stack(got)
+    for axis in range(whole.dim()):
+        if same(whole.movedim(0, axis), expected):
+            return (
+                "The numbers are right, but they stand in a list of tensors. "
+                f"torch.stack(…, dim={axis}) makes one tensor of it."
+            )
     return ""
 
 
-def of_sizes(result: object, right: object) -> str:
-    """What the sizes of two tensors show, whatever their numbers: a sentence, or ''."""
-    if not isinstance(result, torch.Tensor) or not isinstance(right, torch.Tensor):
+def _of_tuples(got: Any, expected: Any, question: Question) -> str:
+    """One relation of a tuple to what belongs in its place."""
+    if not isinstance(expected, tuple):
+        parts = zip(ORDINALS, got, strict=False)
+        name = next((name for name, part in parts if _like(part, expected)), "")
+        return name and f"The {name} item of the result is right. {ALONE}."
+    if len(got) != len(expected):
+        return f"The result has {len(got)} items instead of {len(expected)}."
+    pairs = enumerate(zip(got, expected, strict=True))
+    wrong = [place for place, pair in pairs if not _like(*pair)]
+    if len(wrong) == 2 and _exchanged(got, expected, *wrong):
+        first, second = (ORDINALS[place] for place in wrong)
+        return f"The {first} and the {second} item of the result are exchanged."
+    if len(wrong) != 1 or wrong[0] >= len(ORDINALS):
         return ""
-    got, expected = list(result.shape), list(right.shape)
-    if got == expected:
-        return ""
-    if sorted(got) == sorted(expected):
-        return "The shape is the right one with its axes in another order."
-    if math.prod(got) == math.prod(expected) and _merged(got, expected):
-        return "Neighbouring axes of the right shape are merged into one."
-    return ""
+    only = f"Of the result's items only the {ORDINALS[wrong[0]]} is wrong: "
+    said = between(got[wrong[0]], expected[wrong[0]], question)
+    if said and not said.startswith(("True", "NaN")):
+        said = said[0].lower() + said[1:]
+    return said and only + said
 
 
-def _merged(got: list[int], expected: list[int]) -> bool:
-    """Whether ``got`` is ``expected`` with one run of neighbours multiplied."""
-    run = len(expected) - len(got) + 1
-    return run > 1 and any(
-        expected[:n] + [math.prod(expected[n : n + run])] + expected[n + run :] == got
-        for n in range(len(got))
-    )
+def _exchanged(got: Any, expected: Any, one: int, other: int) -> bool:
+    known = max(one, other) < len(ORDINALS)
+    return known and _like(got[one], expected[other]) and _like(got[other], expected[one])
+
+
+def _like(one: Any, other: Any) -> bool:
+    """Whether two items are the same up to rounding, of the same type."""
+    one, other = unpacked(one), unpacked(other)
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and same(one, other)
+    return identical(one, other)

@@ -15,9 +15,9 @@ def moments_check(student, draw):
     with expect.stage("means"):
         expect.close(student(x)[0], x.mean(1), "the means are wrong")
     with expect.stage("variances"):
-        expect.close(student(x)[1], x.var(1), "the variances are wrong")
         with expect.care():
             expect.close(student(100 * x)[1], (100 * x).var(1), "large ones are wrong")
+        expect.close(student(x)[1], x.var(1), "the variances are wrong")
     with expect.stage("errors"):
         expect.raises(student, ValueError, x[:, :0], what="an empty row should be refused")
 

@@ -142,6 +142,15 @@ def test_two_hints_for_the_same_replies_give_no_name(known):
     assert likely(forgets_the_scale) == "one"
 
 
+def test_of_two_mistakes_that_differ_in_tiny_numbers_the_exact_one_is_named(known):
+    def cut(tiny):
+        return lambda x, scale=1.0: torch.where(x < 0, tiny, centred(x, scale))
+
+    known += [stored(cut(0.0), "zero"), stored(cut(1e-12), "tiny")]
+    assert likely(cut(0.0)) == "zero"
+    assert likely(cut(1e-13)) == "tiny"
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
