@@ -1,17 +1,10 @@
 """Lesson 18's figures return what their captions say."""
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 
 from attention.experiments import efficient_attention as experiments
 from attention.scaled_dot_product_attention import attention_multiplications
-
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
 
 
 def test_the_record_says_which_block_is_quickest_and_which_ways_are_quadratic():

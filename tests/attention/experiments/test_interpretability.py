@@ -1,6 +1,5 @@
 """Lesson 17's figures return what their captions say."""
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 
@@ -13,12 +12,6 @@ from attention.train import shipped
 def numbers():
     model, corpus = shipped.trained("numbers")
     return model.double().requires_grad_(False), corpus
-
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
 
 
 def test_all_of_the_encoders_heads_can_be_removed():
