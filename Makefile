@@ -88,7 +88,7 @@ bench-search: install   ## ten questions on Python's docstrings, beside a search
 	$(BIN)/python -m benchmarks.search
 
 bench-decoding: install ## time greedy and beam search, with and without a cache
-	$(BIN)/python benchmarks/decoding.py
+	$(BIN)/python -m benchmarks.decoding
 
 bench-digits: install   ## train what lesson 16 compares on digits: 21 networks, 10 to 15 minutes
 	$(BIN)/python -m benchmarks.digits

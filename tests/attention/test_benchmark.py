@@ -6,7 +6,6 @@ import re
 import pytest
 import torch
 
-from attention.provided.models import translators
 from benchmarks import attention_kernels, decoding, training
 
 MAKES = [attention_kernels.kernels, attention_kernels.tables] + [
@@ -43,10 +42,9 @@ def test_the_table_ends_with_the_fused_layer(capsys):
 
 def test_searches_with_and_without_a_cache_are_compared(capsys, monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    checkpoint = str(translators.CHECKPOINTS / "numbers.safetensors")
-    decoding.main(["--sentences", "10", "--beam", "2", "--checkpoint", checkpoint])
+    decoding.main(["--sentences", "10", "--beam", "2"])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 6 and "673,408 parameters, 10 sentences" in lines[0]
+    assert len(lines) == 6 and "2,567,168 parameters, 10 sentences" in lines[0]
     assert sum("with a cache" in line for line in lines) == 2
     assert float(lines[-1].removeprefix("ratio: ")) > 0
 
