@@ -8,8 +8,10 @@ import pytest
 import attention
 from autograder import CourseError
 from autograder.building import lesson
+from autograder.imports import imported
 from autograder.sandbox import visible_files
 from autograder.sandbox.sandbox import Sandbox
+from tests.test_rooms import MODULES, ROOT
 
 LIBRARY = Path(attention.__file__).parent
 SLUGS = [path.stem for path in lesson.find()]
@@ -124,3 +126,12 @@ def test_nothing_that_is_hidden_is_imported_first(slug):
     }
     assert named or "_own_" in slug  # a small one of an instructor's imports nothing else
     assert named & hidden == set()
+
+
+def test_what_the_library_uses_of_the_grader_is_there(tmp_path):
+    visible_files.prepare(tmp_path, "99_the_last")
+    for path in (tmp_path / "attention").rglob("*.py"):
+        if path.parent.name not in ("pages", "commands"):  # commands run these, and no notebook
+            used = {*imported(path.read_text(encoding="utf-8"))} & MODULES.keys()
+            files = [MODULES[name].relative_to(ROOT) for name in used]
+            assert [one for one in files if not (tmp_path / one).is_file()] == [], path

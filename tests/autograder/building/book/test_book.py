@@ -299,3 +299,15 @@ def test_binder_installs_the_course_with_its_constraints():
     assert (folder / options["-c"]).resolve() == ROOT / "constraints.txt"
     assert options["-e"] == "."  # the repository, in whose folder Binder runs pip
     assert (folder / "runtime.txt").read_text(encoding="utf-8").strip() == "python-3.11"
+
+
+@pytest.mark.parametrize(
+    ("slug", "name"),
+    [
+        ("05_scaled_dot_product_attention", "Scaled dot-product attention"),
+        ("12_training_on_gpu", "Training on GPU"),
+        ("11_training", "Training"),
+    ],
+)
+def test_a_lesson_has_its_name_in_words(slug, name):
+    assert course.Chapter(slug, "?", 1, 0, frozenset(), frozenset()).name == name
