@@ -66,6 +66,8 @@ def test_no_release_holds_a_line_of_a_solution(slug, monkeypatch):
     files = contents([slug])
     assert solution_leaks.leaks(files, [slug]) == []
     assert f"attention/{lessons.name_of(slug)}.py" not in files
+    text = files[f"lessons/{slug}/{slug}.ipynb"].decode()
+    assert ("autograder data" not in text) or "attention/commands/data.py" in files
     assert not [path for path in files if path.startswith(("solutions", "source", "tests"))]
     for later in SLUGS[SLUGS.index(slug) + 1 :]:
         names = (f"/{later}.", f"/{lessons.name_of(later)}.")
