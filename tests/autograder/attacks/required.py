@@ -105,16 +105,23 @@ def refused(policy="required", secrets=()):
 
 
 @contextlib.contextmanager
+def installed_in(prefix):
+    """Let Python say that it is installed in ``prefix``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", os.path.realpath(sys.executable))
+        patch.setattr(sys, "prefix", str(prefix))
+        patch.setattr(sys, "exec_prefix", str(prefix))
+        yield patch
+
+
+@contextlib.contextmanager
 def environment(folder):
     """A Python environment in ``folder``, beside the one that Python really runs from."""
     prefix = folder / "home" / "environment"
     for name in ("bin", "lib/python3/site-packages", "share"):
         (prefix / name).mkdir(parents=True)
     (prefix / "lib" / "needed").write_text("needed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "executable", os.path.realpath(sys.executable))
-        patch.setattr(sys, "prefix", str(prefix))
-        patch.setattr(sys, "exec_prefix", str(prefix))
+    with installed_in(prefix) as patch:
         yield prefix, patch
 
 
@@ -159,11 +166,9 @@ for words, place in PLACES.items():
 @attempt("an environment behind a link, with the class among its libraries")
 def behind_links(folder):
     """By the link's name and by its own."""
-    with environment(folder) as (prefix, patch):
-        link = folder / "link"
+    link = folder / "link"
+    with environment(folder) as (prefix, _), installed_in(link):
         link.symlink_to(prefix)
-        patch.setattr(sys, "prefix", str(link))
-        patch.setattr(sys, "exec_prefix", str(link))
         class_in(prefix / "lib" / "class")
         files = [link / "lib" / "class" / "gradebook.db"]
         for inside in (link, prefix):
@@ -185,10 +190,7 @@ def root_as_environment(folder):
     """Then its folders are the system's."""
     files = class_in(folder / "class")
     (folder / "needed").write_text("needed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "executable", os.path.realpath(sys.executable))
-        patch.setattr(sys, "prefix", "/")
-        patch.setattr(sys, "exec_prefix", "/")
+    with installed_in("/") as patch:
         seen = bubblewrap.visible() | {str(folder / "needed")}
         patch.setattr(bubblewrap, "visible", lambda: seen)
         return hidden(files, (str(folder / "class"),), folder / "needed")
@@ -241,32 +243,30 @@ def no_namespaces(folder):
         return f"refused: {told}"
 
 
-@attempt("missing namespaces: a machine that forbids them, for an ordinary user")
-def forbidden_to_a_user(_):
-    """A real one, made with bubblewrap."""
-    return _in_a_machine_without_namespaces("--uid", "1234", "--gid", "1234")
+def _in_a_machine_without_namespaces(number):
+    def play(_):
+        known = subprocess.run([bubblewrap.available(), "--help"], capture_output=True, text=True)
+        if "--disable-userns" not in known.stdout + known.stderr:
+            return "not tried: this bubblewrap cannot make such a machine"
+        machine = [bubblewrap.available(), "--unshare-user", "--disable-userns"]
+        machine += ["--uid", number, "--gid", number, "--bind", "/", "/", "--dev", "/dev", "--"]
+        done = subprocess.run(
+            [*machine, sys.executable, "-c", START], capture_output=True, text=True, cwd=ROOT
+        )
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        held = done.stdout.startswith("refused: the sandbox")
+        demand(held and "allow user namespaces" in done.stdout, done.stdout)
+        return done.stdout.strip()
+
+    return play
 
 
-@attempt("missing namespaces: a machine that forbids them, for a root without rights")
-def forbidden_to_root(_):
-    """As in a container whose root is nobody outside."""
-    return _in_a_machine_without_namespaces("--uid", "0", "--gid", "0")
-
-
-def _in_a_machine_without_namespaces(*options):
-    known = subprocess.run([bubblewrap.available(), "--help"], capture_output=True, text=True)
-    if "--disable-userns" not in known.stdout + known.stderr:
-        return "not tried: this bubblewrap cannot make such a machine"
-    machine = [bubblewrap.available(), "--unshare-user", "--disable-userns", *options]
-    machine += ["--bind", "/", "/", "--dev", "/dev", "--"]
-    done = subprocess.run(
-        [*machine, sys.executable, "-c", START], capture_output=True, text=True, cwd=ROOT
+# The root of a container, too, is nobody outside.
+for words, number in {"an ordinary user": "1234", "a root without rights": "0"}.items():
+    attempt(f"missing namespaces: a machine that forbids them, for {words}")(
+        _in_a_machine_without_namespaces(number)
     )
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr)
-    demand(done.stdout.startswith("refused: the sandbox"), done.stdout)
-    demand("allow user namespaces" in done.stdout, done.stdout)
-    return done.stdout.strip()
 
 
 @attempt("missing namespaces: none within the sandbox, so that one student's files might stay")
