@@ -86,7 +86,7 @@ MAY_IMPORT = {
     "experiments": (*TRAIN, *LESSON),
     **dict.fromkeys(TRAIN, LESSON),
     "lesson": PROVIDED,
-    **dict.fromkeys(PROVIDED, ("inside.device",)),  # the device to rehearse on
+    **dict.fromkeys(PROVIDED, INSIDE),  # the device to rehearse on; how something stands in
 }
 STACKS = (GRADING, CHECKING, BUILDING, INSIDE, PROVIDED, TRAIN)  # from above to below
 # Of autograder/, for all.

@@ -6,10 +6,11 @@ from itertools import pairwise
 import torch
 from torch.nn import functional as F
 
+from attention.provided.stand_ins import Fading, squashed
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
-from autograder.inside.stand_ins import STAND_IN, Fading, squashed
+from autograder.inside.stand_ins import STAND_IN
 
 F64 = torch.float64
 PAD, EOS = 0, 2
@@ -608,7 +609,7 @@ def _weight_and_heads(weight, n_heads):
     expect.true(not len(weight) % (2 * n_heads), what, got, "a multiple of 2 · n_heads rows")
 
 
-# What stands in for the pieces of a learner's other exercises; see autograder/inside/stand_ins.py
+# What stands in for the pieces of a learner's other exercises; see attention/provided/stand_ins.py
 PARTS = {"ModernAttention": "RunningMean", "SwiGLU": "Tanh"}
 LAYERS = {"ModernDecoderLayer": "Residual"}
 

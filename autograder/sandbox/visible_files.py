@@ -43,7 +43,7 @@ def prepare(folder: Path | str, lesson: str) -> None:
 
 
 def imported_first(lesson: str) -> list[str]:
-    """Modules that the notebook of ``lesson`` imports, or right answers to it: once for all.
+    """Modules that the notebook of ``lesson`` imports, its checks or right answers: once for all.
 
     They are those of the course that may be seen, and one that takes long.
     """
@@ -52,7 +52,9 @@ def imported_first(lesson: str) -> list[str]:
     if not source.is_file() or not right.is_file():
         return []
     seen = {_name(path, LIBRARY) for path in {*LIBRARY.rglob("*.py")} - hidden(LIBRARY, lesson)}
-    named = imports.imported(source.read_text(encoding="utf-8"), at_once=True)
+    checks = ROOT / "autograder" / "checks" / right.name
+    texts = [path.read_text(encoding="utf-8") for path in (source, checks) if path.is_file()]
+    named = {name for text in texts for name in imports.imported(text, at_once=True)}
     uses_optimisers = "torch.optim" in right.read_text(encoding="utf-8")
     # The first optimiser imports it: 1.3 s.
     return sorted(named & seen) + ["torch._dynamo"] * uses_optimisers

@@ -103,6 +103,7 @@ def test_no_cell_that_grading_runs_imports_what_is_hidden(slug):
 
 def test_what_a_notebook_imports_is_named():
     assert visible_files.imported_first("99_no_lesson") == []
+    assert "attention.provided.stand_ins" in visible_files.imported_first("20_modern_decoder")
     named = visible_files.imported_first("11_training")
     assert {"attention.transformer", "attention.provided.predictions", "torch._dynamo"} <= set(
         named
