@@ -37,13 +37,10 @@ def home(tmp_path):
 
 @pytest.fixture(scope="module")
 def glass_page(browser, tmp_path_factory):
-    """The page, opened; what it asks for and what it complains of is in .asked and .said."""
+    """The glass page, opened."""
     path = tmp_path_factory.mktemp("glass") / "glass.html"
     glass_translator.write(path)
-    with browser() as opened:
-        lab.listen(opened)
-        opened.address = path.as_uri()
-        opened.goto(opened.address)
+    with lab.alone(browser, path) as opened:
         yield opened
 
 

@@ -65,13 +65,22 @@ def browser_page(**size):
         yield page
 
 
-def listen(page):
-    """Note in page.asked what the page asks for, and in page.said what it complains of."""
-    page.asked, page.said = [], []
-    page.on("requestfinished", lambda request: page.asked.append(request.url.partition("?")[0]))
-    page.on("requestfailed", lambda one: page.said.append(f"{one.failure}: {one.url}"))
-    page.on("console", lambda message: page.said.append(message.text))
-    page.on("pageerror", lambda error: page.said.append(str(error)))
+@contextlib.contextmanager
+def alone(browser, path, query=""):
+    """A page of one file, opened; by the end it has asked for nothing else and reported no fault.
+
+    What it asked for is in page.asked, what it reported in page.said.
+    """
+    with browser() as page:
+        page.asked, page.said, page.address = [], [], path.as_uri()
+        page.on("requestfinished", lambda one: page.asked.append(re.split(r"[?#]", one.url)[0]))
+        page.on("requestfailed", lambda one: page.said.append(f"{one.failure}: {one.url}"))
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.goto(page.address + query)
+        yield page
+        assert set(page.asked) == {page.address}
+        assert page.said == []
 
 
 def axe(page, context=None, rules=None, minor=True):

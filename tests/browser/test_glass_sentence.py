@@ -239,8 +239,3 @@ def test_nothing_is_wider_than_a_telephone(page):
         assert said(page, "#sentence-problem") == ""
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
     page.set_viewport_size(size)
-
-
-def test_the_page_has_asked_for_nothing_and_complained_of_nothing(page):
-    assert {url.partition("#")[0] for url in page.asked} == {page.address}
-    assert page.said == []

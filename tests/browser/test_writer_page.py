@@ -35,13 +35,10 @@ READ = """ids => {
 
 @pytest.fixture(scope="module")
 def page(browser, tmp_path_factory):
-    """The page, opened; what it asks for and what it complains of is in .asked and .said."""
+    """The page, opened."""
     path = tmp_path_factory.mktemp("writer") / "writer.html"
     writer_page.write(path)
-    with browser() as opened:
-        lab.listen(opened)
-        opened.address = path.as_uri()
-        opened.goto(f"{opened.address}?pace=0&count=20")
+    with lab.alone(browser, path, "?pace=0&count=20") as opened:
         yield opened
 
 
@@ -279,8 +276,3 @@ def test_nothing_is_wider_than_the_window_and_nothing_jumps(page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.set_viewport_size(size)
     assert len(set(heights)) == 1
-
-
-def test_the_page_has_asked_for_nothing_and_complained_of_nothing(page):
-    assert set(page.asked) == {page.address}
-    assert page.said == []
