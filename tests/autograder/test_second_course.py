@@ -29,8 +29,11 @@ ANSWERS = {
     "ben": {"correlate": RIGHT.replace("@ kernel", "@ kernel.flip(0)")},
 }
 HINT = "The kernel is turned round: that is a convolution."
-# Of the environment's folders this one is left out: an editable install leads to it.
-START = f"import sys\nsys.path[:] = [one for one in sys.path if one.rstrip('/') != {str(ROOT)!r}]\n"
+# Of the environment's folders those are left out that hold the course: an editable install names one.
+START = """\
+import os, sys
+sys.path[:] = [one for one in sys.path if not os.path.isdir(os.path.join(one, "attention"))]
+"""
 
 pytestmark = [pytest.mark.long, needs("sphinx")]
 
