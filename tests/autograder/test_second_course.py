@@ -29,7 +29,7 @@ ANSWERS = {
     "ben": {"correlate": RIGHT.replace("@ kernel", "@ kernel.flip(0)")},
 }
 HINT = "The kernel is turned round: that is a convolution."
-# Of the environment's folders those are left out that hold the course: an editable install names one.
+# Folders that hold the course are left out: an editable install names one.
 START = """\
 import os, sys
 sys.path[:] = [one for one in sys.path if not os.path.isdir(os.path.join(one, "attention"))]
