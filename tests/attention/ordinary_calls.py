@@ -30,7 +30,6 @@ from attention.experiments import interpretability
 from attention.provided.data import digits, documents, keywords
 from attention.provided.data.numbers import in_words, numbers
 from attention.provided.measuring import other_weights, rank_agreement
-from attention.train.corpora import bpe
 from attention.train.runs import curves
 from attention.train.speed import acceleration
 
@@ -555,6 +554,5 @@ CALLS = {
     "attend_in_float32": of(
         acceleration.attend_in_float32, q=HEADS, k=HEADS, v=HEADS, mask=ALL, dropout=0.0
     ),
-    "train.train_bpe": of(bpe.train_bpe, words=[[3, 4, 5], [4, 5]], counts=[1, 1], n_merges=2),
     "running_mean": of(curves.running_mean, values=[1.0, 2.0], width=2),
 }

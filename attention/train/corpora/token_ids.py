@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,14 @@ from attention.provided.data.numbers import CACHE, split, store
 from attention.provided.data.numbers import numbers as numbers_in_words
 from attention.provided.data.tokens import EOS, SPECIAL
 from attention.provided.data.tokens import Vocabulary as TokenList
-from attention.tokens_and_positions import bpe_decode, bpe_encode, count_words, split_words
-from attention.train.corpora import bpe, multi30k
-from attention.train.pieces import collected
+from attention.tokens_and_positions import (
+    bpe_decode,
+    bpe_encode,
+    count_words,
+    split_words,
+    train_bpe,
+)
+from attention.train.corpora import multi30k
 
 NAMES = ("numbers", "multi30k", "text")
 Merges = list[Sequence[int]]  # pairs of tokens
@@ -166,7 +171,6 @@ def learned_merges(texts: Sequence[str], n_merges: int) -> Merges:
         return merges
     except (OSError, ValueError):
         words, counts = count_words(texts)
-        learn: Callable[..., Any] = collected.own("train_bpe") or bpe.train_bpe
-        merges = learn(words, counts, n_merges)
+        merges = train_bpe(words, counts, n_merges)  # or a learner's, if in use
     store(name, json.dumps(merges))
     return merges
