@@ -1,6 +1,6 @@
 """Where training spends its time, done faster: products, and on a CPU dropout and the loss."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -136,9 +136,9 @@ class PackedAttention(MultiHeadAttention):
         return y.permute(2, 0, 3, 1, 4).unbind()
 
 
-def joined(parts: list[Tensor]) -> Tensor:
+def joined(parts: Sequence[Tensor]) -> Tensor:
     """The tensors one below the other, without a copy if there is one."""
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 def attend_in_float32(
