@@ -66,19 +66,17 @@ THIEVES = {
     """,
     # In, Out and the history database that IPython keeps of everyone's sessions.
     "read_history": """
-        def loot(name):
-            shell = get_ipython()
-            kept = [one for where in ("In", "Out") for one in shell.user_ns.get(where, [])]
-            for text in map(str, kept):
-                found = bring_to_life(text, name)
-                if found:
-                    return found
-            import sqlite3
+        import sqlite3
+
+        def history():
+            space = get_ipython().user_ns
+            yield from map(str, [one for where in ("In", "Out") for one in space.get(where, [])])
             for path, _ in files([os.path.expanduser("~/.ipython"), "/root/.ipython"], ".sqlite"):
-                for (text,) in sqlite3.connect(path).execute("select source from history"):
-                    found = bring_to_life(text, name)
-                    if found:
-                        return found
+                yield from (text for (text,) in
+                            sqlite3.connect(path).execute("select source from history"))
+
+        def loot(name):
+            return first_of(history(), name)
     """,
     # The library's text, at its place in the course: worth something only if it is shipped along.
     "answers_beside_the_notebook": """

@@ -69,31 +69,26 @@ CELLS = {
     """,
     # 2 GiB written to a file, in the working folder and in every temporary folder.
     "a_two_gibibyte_file": """
-        block = b"x" * 2**20
-        for folder in (".", "/tmp", "/dev/shm", "/var/tmp", "/run"):
-            path = os.path.join(folder, "@MARK@")
-            try:
-                with open(path, "wb", 0) as stream:
-                    for _ in range(2048):
-                        stream.write(block)
-            except OSError as error:
-                print(error)
-            else:
-                break
+        def fill(folder):
+            with open(os.path.join(folder, "@MARK@"), "wb", 0) as stream:
+                for _ in range(2048):
+                    stream.write(b"x" * 2**20)
+
+        any_of(fill, [".", "/tmp", "/dev/shm", "/var/tmp", "/run"])
     """,
     # A file of a TiB with nothing in it, and a hundred thousand empty files.
     "a_sparse_file_and_many_small_ones": """
-        try:
-            with open("@MARK@-sparse", "wb") as stream:
+        def sparse(name):
+            with open(name, "wb") as stream:
                 stream.truncate(2**40)
-        except OSError as error:
-            print(error)
-        os.makedirs("@MARK@-many", exist_ok=True)
-        try:
+
+        def many(name):
+            os.makedirs(name, exist_ok=True)
             for index in range(100_000):
-                open(f"@MARK@-many/{index}", "w").close()
-        except OSError as error:
-            print(error)
+                open(f"{name}/{index}", "w").close()
+
+        each(sparse, ["@MARK@-sparse"])
+        each(many, ["@MARK@-many"])
     """,
     # Uninterruptible sleep, as that of who waits for a disk, until a sleeping child ends.
     "waits_in_a_vfork": """
@@ -121,8 +116,8 @@ attacks(__name__, "first", CELLS, stock=False)
 ALSO_IN_STOCK = {
     # Files opened until none can be opened any more, and kept.
     "descriptors_exhausted": """
-        resource.setrlimit(
-            resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         kept = []
         try:
             while len(kept) < 100_000:
@@ -132,18 +127,10 @@ ALSO_IN_STOCK = {
     """,
     # setrlimit, nice and the scheduler asked for more, then a long computation in children.
     "limits_raised": """
-        for name in dir(resource):
-            if name.startswith("RLIMIT_"):
-                try:
-                    resource.setrlimit(getattr(resource, name), (resource.RLIM_INFINITY,) * 2)
-                except (OSError, ValueError):
-                    pass
-        realtime = os.sched_param(9)
-        for action in (lambda: os.nice(-20), lambda: os.sched_setscheduler(0, 1, realtime)):
-            try:
-                action()
-            except OSError:
-                pass
+        limits = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+        each(lambda limit: resource.setrlimit(limit, (resource.RLIM_INFINITY,) * 2), limits)
+        each(os.nice, [-20])
+        each(lambda realtime: os.sched_setscheduler(0, 1, realtime), [os.sched_param(9)])
         for _ in range(4):
             if os.fork() == 0:
                 name_it()

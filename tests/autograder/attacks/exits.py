@@ -20,11 +20,7 @@ def loop_for(seconds=300):
             pass
 
 def linger(seconds=60):
-    for number in range(1, 65):
-        try:
-            signal.signal(number, signal.SIG_IGN)
-        except (OSError, ValueError):
-            pass
+    each(lambda number: signal.signal(number, signal.SIG_IGN), range(1, 65))
     name_it()
     stop = time.monotonic() + seconds
     while time.monotonic() < stop:
@@ -55,11 +51,7 @@ BEFORE_TESTS = {
     """,
     # execv: the process turns into `sleep`, with every descriptor inherited.
     "becomes_another_program": """
-        for descriptor in range(3, 64):
-            try:
-                os.set_inheritable(descriptor, True)
-            except OSError:
-                pass
+        each(lambda descriptor: os.set_inheritable(descriptor, True), range(3, 64))
         os.execv("/bin/sleep", ["sleep", "100"])
     """,
 }
@@ -113,11 +105,7 @@ CELLS = {
     """,
     # Every signal that can be ignored is ignored and blocked, then the answers sleep.
     "signals_ignored": """
-        for number in signal.valid_signals():
-            try:
-                signal.signal(number, signal.SIG_IGN)
-            except (OSError, ValueError):
-                pass
+        each(lambda number: signal.signal(number, signal.SIG_IGN), signal.valid_signals())
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         signal.alarm(0)
         # %% answer
@@ -144,12 +132,8 @@ CELLS = {
     # The parent process killed, and the group, and the session's leader.
     "kills_its_parent": """
         for number in (signal.SIGTERM, signal.SIGKILL) if is_held() else ():
-            for target in (os.getppid(), os.getsid(0), 1):
-                if target > 0 and target != os.getpid():
-                    try:
-                        os.kill(target, number)
-                    except OSError:
-                        pass
+            targets = {os.getppid(), os.getsid(0), 1} - {0, os.getpid()}
+            each(lambda target: os.kill(target, number), targets)
     """,
     # A process that leaves family and session (two forks, setsid), ignores signals and stays.
     "daemon": """

@@ -49,17 +49,15 @@ CELLS = {
             for _ in range(2048):
                 if room():
                     os.write(kept[-1], block)
-            return False
 
         def pipe(_):
             kept.append(os.pipe())
             fcntl.fcntl(kept[-1][1], 1031, 2**20)
             os.set_blocking(kept[-1][1], False)
             os.write(kept[-1][1], block)
-            return False
 
-        any_of(fill, ["one", "two"])
-        any_of(pipe, range(200))
+        each(fill, ["one", "two"])
+        each(pipe, range(200))
     """,
 }
 attacks(__name__, "first", CELLS, prelude=CAREFUL, stock=False)

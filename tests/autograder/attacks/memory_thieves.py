@@ -93,42 +93,34 @@ THIEVES = {
     """,
     # Working folders, roots and open files of other processes, by /proc/PID.
     "walk_through_proc": """
+        def open_files(pid):
+            for path in glob.glob(f"/proc/{pid}/fd/*"):
+                if os.path.isfile(path):
+                    yield open(path, "rb").read(10**6).decode("utf-8", "replace")
+
         def loot(name):
             for pid in filter(str.isdigit, os.listdir("/proc")):
-                if int(pid) == os.getpid():
-                    continue
-                for part in ("cwd", "root@COURSE@"):
-                    found = look([f"/proc/{pid}/{part}"], (".py", ".ipynb"), name)
-                    if found:
-                        return found
+                places = [f"/proc/{pid}/cwd", f"/proc/{pid}/root@COURSE@"]
+                found = int(pid) != os.getpid() and look(places, (".py", ".ipynb"), name)
                 try:
-                    for descriptor in os.listdir(f"/proc/{pid}/fd"):
-                        if os.path.isfile(f"/proc/{pid}/fd/{descriptor}"):
-                            data = open(f"/proc/{pid}/fd/{descriptor}", "rb").read(10**6)
-                            found = bring_to_life(data.decode("utf-8", "replace"), name)
-                            if found:
-                                return found
+                    found = found or first_of(open_files(pid), name)
                 except OSError:
                     continue
+                if found:
+                    return found
     """,
     # Every file descriptor that this process was born with, read from its beginning.
     "inherited_descriptors": """
+        def text_of(descriptor):
+            try:
+                if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+                    descriptor = os.open("attention/@MODULE@.py", os.O_RDONLY, dir_fd=descriptor)
+                return os.pread(descriptor, 10**6, 0).decode("utf-8", "replace")
+            except OSError:
+                return ""
+
         def loot(name):
-            for descriptor in range(3, 256):
-                try:
-                    if os.path.isfile(f"/proc/self/fd/{descriptor}"):
-                        data = os.pread(descriptor, 10**6, 0)
-                    elif os.path.isdir(f"/proc/self/fd/{descriptor}"):
-                        path = "attention/@MODULE@.py"
-                        with open(os.open(path, os.O_RDONLY, dir_fd=descriptor), "rb") as stream:
-                            data = stream.read()
-                    else:
-                        continue
-                except OSError:
-                    continue
-                found = bring_to_life(data.decode("utf-8", "replace"), name)
-                if found:
-                    return found
+            return first_of(map(text_of, range(3, 256)), name)
     """,
 }
 attacks(__name__, "thief", THIEVES)

@@ -69,7 +69,7 @@ def attacks(module, place, texts, prelude="", **about):
             first, *others = re.split(r"^ *# %% (.*)\n", text, flags=re.MULTILINE)
             for where, code in [(place, first), *zip(others[::2], others[1::2], strict=True)]:
                 getattr(paper, where)(code)
-            paper.first(_TOOLS + textwrap.dedent(prelude))
+            paper.first(TOOLS + textwrap.dedent(prelude))
 
         register(name, module, build, **about)
 
@@ -231,7 +231,7 @@ class Paper:
 
 
 # What every trick that is told as code may use; the first cell of its notebook.
-_TOOLS = """
+TOOLS = """
 import ctypes, gc, glob, itertools, mmap, os, resource
 import signal, socket, stat, sys, tempfile, threading, time
 
@@ -250,9 +250,14 @@ def any_of(attempt, choices):
         try:
             if attempt(one) is not False:
                 return True
-        except (OSError, IndexError) as error:
-            print("kept out:", type(error).__name__, error)
+        except Exception:
+            pass
     return False
+
+def each(action, choices):
+    \"\"\"Do it with every one of the choices, whatever is refused.\"\"\"
+    for one in choices:
+        any_of(action, [one])
 
 def opened(names, mode):
     return any_of(lambda name: os.close(os.open(name, mode)), names)
@@ -297,8 +302,7 @@ def bring_to_life(text, name):
             cells = json.loads(text).get("cells", [])
         except ValueError:
             return None
-        found = (bring_to_life("".join(cell["source"]), name) for cell in cells)
-        return next((one for one in found if one), None)
+        return first_of(("".join(cell["source"]) for cell in cells), name)
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -341,12 +345,12 @@ def roots():
     return [above, "@COURSE@", os.path.dirname(os.getcwd()), os.path.expanduser("~")]
 
 
+def first_of(texts, name):
+    return next(filter(None, (bring_to_life(text, name) for text in texts)), None)
+
+
 def look(roots, endings, name, read=lambda path, data: data.decode("utf-8", "replace")):
-    for path, data in files(roots, endings):
-        found = bring_to_life(read(path, data), name)
-        if found:
-            return found
-    return None
+    return first_of((read(path, data) for path, data in files(roots, endings)), name)
 
 
 """

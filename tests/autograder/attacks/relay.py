@@ -1,43 +1,30 @@
 """Accomplices: one student's process leaves the answers for a later one's."""
 
-from .paper import attack
+from .paper import TOOLS, attacks
 
 CHANNELS = """
-import ctypes
-import glob
-import os
-import socket
-import sys
-
-libc = ctypes.CDLL(None, use_errno=True)
 FOLDERS = ["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/scratch", "/course"]
 FOLDERS += [os.getcwd(), os.path.dirname(os.getcwd()), os.path.expanduser("~"), *sys.path]
-
+libc.shmat.restype = ctypes.c_void_p
 
 def leave(text):
-    for folder in FOLDERS:
-        try:
-            with open(os.path.join(folder, "relay-@LESSON@.txt"), "w") as stream:
-                stream.write(text)
-        except OSError:
-            pass
+    def write(folder):
+        with open(os.path.join(folder, "relay-@LESSON@.txt"), "w") as stream:
+            stream.write(text)
+
+    each(write, FOLDERS)
     data = text.encode()
     identity = libc.shmget(4242, 2**16, 0o1666)            # System V shared memory
-    libc.shmat.restype = ctypes.c_void_p
     if identity >= 0:
         ctypes.memmove(libc.shmat(identity, None, 0), data + b"\\0", len(data) + 1)
     libc.syscall(248, b"user", b"relay", data[:30000], len(data[:30000]), -4)   # add_key
 
-
 def find():
     for folder in FOLDERS:
-        for path in glob.glob(os.path.join(folder, "**", "relay-*.txt"), recursive=False):
-            return open(path).read()
-        path = os.path.join(folder, "relay-@LESSON@.txt")
-        if os.path.exists(path):
-            return open(path).read()
+        for pattern in ("relay-*.txt", "*/relay-*.txt"):
+            for path in glob.glob(os.path.join(folder, pattern)):
+                return open(path).read()
     identity = libc.shmget(4242, 2**16, 0o666)
-    libc.shmat.restype = ctypes.c_void_p
     if identity >= 0:
         return ctypes.string_at(libc.shmat(identity, None, 0)).decode()
     key = libc.syscall(249, b"user", b"relay", None, -4)                        # request_key
@@ -46,8 +33,6 @@ def find():
         libc.syscall(250, 11, key, buffer, 2**15)                               # KEYCTL_READ
         return buffer.value.decode()
     return ""
-
-
 """
 
 
@@ -56,16 +41,14 @@ def accomplice(paper):
     for cell in paper.answers:
         cell.source = paper.right[cell.metadata.nbgrader.grade_id]
     text = "\n\n".join(paper.right.values())
-    paper.before_tests(CHANNELS + f"leave({text!r})\n")
+    paper.before_tests(TOOLS + CHANNELS + f"leave({text!r})\n")
 
 
-@attack
-def answers_left_by_an_accomplice(paper):
-    """Answers left in files, shared memory, keyrings and queues by the student graded before."""
-    paper.thief(
-        CHANNELS
-        + """
-def loot(name):
-    return bring_to_life(find(), name)
-"""
-    )
+THIEVES = {
+    # Answers left in files, shared memory, keyrings and queues by the student graded before.
+    "answers_left_by_an_accomplice": """
+        def loot(name):
+            return bring_to_life(find(), name)
+    """,
+}
+attacks(__name__, "thief", THIEVES, prelude=CHANNELS)

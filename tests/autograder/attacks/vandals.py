@@ -3,13 +3,11 @@
 from .paper import attacks
 
 PLACES = """
-places = ["@COURSE@", os.getcwd(), "..", "../..", "../../..", *sys.path]
+near = ["@COURSE@", os.getcwd(), "..", "../..", "../../.."]
 
-def attempt(action, *arguments):
-    try:
-        return action(*arguments)
-    except Exception as error:
-        print("kept out:", type(error).__name__, error)
+def found(places, *patterns):
+    pairs = itertools.product(places, patterns)
+    return [path for place, pattern in pairs for path in glob.glob(os.path.join(place, pattern))]
 """
 
 CELLS = {
@@ -26,22 +24,17 @@ CELLS = {
             ''')
             base.commit()
 
-        for place in places:
-            for name in ("gradebook.db", "class/gradebook.db"):
-                if os.path.exists(os.path.join(place, name)):
-                    attempt(rob, os.path.join(place, name))
+        each(rob, found(near + sys.path, "gradebook.db", "class/gradebook.db"))
     """,
     # Other students' notebooks replaced by an empty one.
     "overwrite_other_submissions": """
         def spoil(path):
-            with open(path, "w") as stream:
-                stream.write("spoilt by @MARK@")
+            if "@MARK@".removeprefix("attack-") not in path:
+                with open(path, "w") as stream:
+                    stream.write("spoilt by @MARK@")
 
-        for place in places[:5]:
-            for pattern in ("class/submitted/*/*/*.ipynb", "submitted/*/*/*.ipynb", "*/*/*.ipynb"):
-                for path in glob.glob(os.path.join(place, pattern)):
-                    if "@MARK@".removeprefix("attack-") not in path:
-                        attempt(spoil, path)
+        patterns = "class/submitted/*/*/*.ipynb", "submitted/*/*/*.ipynb", "*/*/*.ipynb"
+        each(spoil, found(near, *patterns))
     """,
     # The course's checks rewritten on disk, so that everybody passes.
     "edit_the_checks": """
@@ -52,13 +45,11 @@ CELLS = {
         '''
 
         def rewrite(path):
-            with open(path, "a") as stream:
-                stream.write(REWRITTEN)
+            if "site-packages" not in path:
+                with open(path, "a") as stream:
+                    stream.write(REWRITTEN)
 
-        for place in places:
-            path = os.path.join(place, "autograder", "checks", "@MODULE@.py")
-            if os.path.exists(path) and "site-packages" not in path:
-                attempt(rewrite, path)
+        each(rewrite, found(near + sys.path, "autograder/checks/@MODULE@.py"))
     """,
     # The instructor's own notebooks in solutions/ and lessons/ stripped of their tests.
     "edit_the_master": """
@@ -67,61 +58,54 @@ CELLS = {
             with open(path, "w") as stream:
                 stream.write(text.replace("check.", "# @MARK@ check."))
 
-        for place in places[:5]:
-            for kind in ("solutions", "lessons", "class/release"):
-                path = os.path.join(place, kind, "@LESSON@", "@LESSON@.ipynb")
-                if os.path.exists(path):
-                    attempt(strip, path)
+        kinds = "solutions", "lessons", "class/release"
+        each(strip, found(near, *(f"{kind}/@LESSON@/@LESSON@.ipynb" for kind in kinds)))
     """,
     # A graded notebook and feedback put where nbgrader will keep them.
     "write_own_feedback": """
         def forge(folder):
-            os.makedirs(folder, exist_ok=True)
-            with open(os.path.join(folder, "@MARK@.html"), "w") as stream:
+            os.makedirs(folder + "/somebody/@LESSON@", exist_ok=True)
+            with open(folder + "/somebody/@LESSON@/@MARK@.html", "w") as stream:
                 stream.write("100 of 100")
 
-        for place in places[:5]:
-            if os.path.isdir(os.path.join(place, "autograder")):
-                for kind in ("autograded", "feedback"):
-                    attempt(forge, os.path.join(place, "autograder", kind, "somebody", "@LESSON@"))
+        for kind in ("/autograded", "/feedback"):
+            each(forge, [folder + kind for folder in found(near, "autograder", "class")])
     """,
     # Marks in temporary folders, the home, the course, start-up folders and shared memory.
     "leave_files_everywhere": """
         home = os.path.expanduser("~")
-        for folder in (
+
+        def leave(folder):
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, "@MARK@.py"), "w") as stream:
+                stream.write("pass")
+
+        each(leave, [
             "/tmp", "/var/tmp", "/dev/shm", "/run", "/var/lock", home, "@COURSE@", ".", "..", "/",
             home + "/.ipython/profile_default/startup", home + "/.config", home + "/.local/bin",
             "/etc/cron.d", "/usr/local/bin", *(one for one in sys.path if "site-packages" in one),
-        ):
-            def leave(folder=folder):
-                os.makedirs(folder, exist_ok=True)
-                with open(os.path.join(folder, "@MARK@.py"), "w") as stream:
-                    stream.write("pass")
-            attempt(leave)
+        ])
     """,
     # Links and devices made in the working folder, for the grader to follow when cleaning up.
     "links_made_inside": """
-        os.chdir(os.getcwd())
-        for name, target in {
-            "@LESSON@.html": "@COURSE@/class/gradebook.db", "course": "@COURSE@", "root": "/",
-        }.items():
-            attempt(os.symlink, target, name)
-        attempt(os.mkfifo, "pipe")
-        deep = "d" * 200
-        def dig():
+        links = {"@LESSON@.html": "@COURSE@/class/gradebook.db", "course": "@COURSE@", "root": "/"}
+        each(lambda name: os.symlink(links[name], name), links)
+        each(os.mkfifo, ["pipe"])
+
+        def dig(deep):
             for _ in range(500):
                 os.mkdir(deep)
                 os.chdir(deep)
-        attempt(dig)
+
+        each(dig, ["d" * 200])
     """,
     # The working folder renamed, emptied and made inaccessible.
     "chmod_and_rename": """
         here = os.getcwd()
-        attempt(os.rename, here, here + "-@MARK@")
-        attempt(os.chmod, here, 0)
-        attempt(os.rmdir, here)
-        for path in ("/tmp", "/dev/shm", here):
-            attempt(os.chmod, path, 0)
+        each(lambda name: os.rename(here, name), [here + "-@MARK@"])
+        each(lambda path: os.chmod(path, 0), [here])
+        each(os.rmdir, [here])
+        each(lambda path: os.chmod(path, 0), ["/tmp", "/dev/shm", here])
     """,
 }
 attacks(__name__, "first", CELLS, prelude=PLACES)
