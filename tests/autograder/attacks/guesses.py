@@ -110,8 +110,8 @@ CELLS = {
                 for one in value.values() if isinstance(value, dict) else value:
                     collect(one)
 
-        def listen(self, seconds=None):
-            message = receive(self, seconds)
+        def listen(self, *how, **named):
+            message = receive(self, *how, **named)
             collect(message)
             return message
 
