@@ -104,7 +104,8 @@ def copy_course(folder):
     ignore = shutil.ignore_patterns("__pycache__")
     for name in ("attention", "autograder", "lessons", "solutions", "source"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignore)
-    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    for name in ("nbgrader_config.py", "autograder.toml"):
+        shutil.copy(ROOT / name, folder)
     return folder
 
 

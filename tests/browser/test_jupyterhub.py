@@ -1,13 +1,24 @@
-"""A student and an instructor on a JupyterHub, from release to feedback, in a real browser."""
+"""A student and an instructor on a JupyterHub, from release to feedback, in a real browser.
 
+The hub has two system accounts and namespaces of its own: nothing of the machine changes. It is
+started as docs/jupyterhub says, with its configuration; only who may log in and the ports differ.
+Accounts, homes and the exchange are real to what runs there: a student's processes have a student's
+rights.
+"""
+
+import contextlib
 import os
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from autograder.releasing.write import release
 from tests import needs
-from tests.browser import hub, lab
+from tests.browser import lab
 
 pytestmark = [
     pytest.mark.browser,
@@ -20,12 +31,120 @@ pytestmark = [
 SLUG = "00_getting_started"
 LEFT_OUT = "softmax"  # this exercise stays as it was handed out
 
+PAGES = lab.ROOT / "docs" / "jupyterhub"
+USERS = {"instructor": 60001, "ada": 60002}
+KEPT = ("/usr", "/bin", "/lib", "/lib64", "/sbin")  # of the system, read-only
+KEPT_OF_ETC = ("alternatives", "hosts", "ld.so.cache", "localtime", "nsswitch.conf", "ssl")
+LOGIN = """
+load_subconfig("/srv/hub/jupyterhub_config.py")
+c = get_config()
+c.JupyterHub.authenticator_class = "dummy"  # no password: in these namespaces there is no one else
+c.JupyterHub.bind_url = "http://127.0.0.1:{}"
+c.JupyterHub.hub_port = {}
+c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{}"
+"""
 
-@pytest.fixture
-def places(tmp_path):
-    """The hub's places: see ``hub.prepare``."""
-    release(["00"], tmp_path / "released")
-    return hub.prepare(tmp_path, tmp_path / "released")
+
+def prepare(folder, released):
+    """Lay out accounts, homes, the course and the exchange as docs/jupyterhub asks for."""
+    etc, homes, hub = folder / "etc", folder / "home", folder / "hub"
+    for place in (etc / "jupyter", hub, folder / "exchange", *(homes / name for name in USERS)):
+        place.mkdir(parents=True)
+    people = [f"{name}:x:{number}:" for name, number in USERS.items()]
+    users = [f"{line}{line.split(':')[2]}::/home/{line.split(':')[0]}:/bin/bash" for line in people]
+    (etc / "passwd").write_text("\n".join(["root:x:0:0::/root:/bin/bash", *users, ""]))
+    (etc / "group").write_text("\n".join(["root:x:0:", *people, ""]))
+    shutil.copy(PAGES / "nbgrader_config.py", etc / "jupyter")
+    students = made(etc / "jupyter" / "students" / "labconfig") / "page_config.json"
+    pages = lab.ROOT / "autograder" / "releasing" / "pages"
+    shutil.copy(pages / "jupyterlab_for_students.json", students)
+    shutil.copy(PAGES / "jupyterhub_config.py", hub)
+    lab.copy_course(made(homes / "instructor" / "course"))
+    shutil.copytree(lab.ROOT / "data", homes / "instructor" / "course" / "data")
+    own = made(homes / "instructor" / ".jupyter")
+    shutil.copy(PAGES / "instructor_nbgrader_config.py", own / "nbgrader_config.py")
+    for home in homes.iterdir():
+        for path in (home, *home.rglob("*")):
+            os.chown(path, USERS[home.name], USERS[home.name])
+        home.chmod(0o700)
+    (folder / "exchange").chmod(0o777)
+    folder.chmod(0o755)
+    return {
+        "/home": homes,
+        "/srv/attention": released,
+        "/srv/nbgrader/exchange": folder / "exchange",
+        "/srv/hub": hub,
+        **{f"/etc/{name}": etc / name for name in ("jupyter", "passwd", "group")},
+    }
+
+
+def made(folder):
+    folder.mkdir(parents=True)
+    return folder
+
+
+@contextlib.contextmanager
+def jupyter_hub(folder, places):
+    """Run the hub; gives its address, which ends in '/'."""
+    ports = [lab.free_port() for _ in range(3)]
+    (places["/srv/hub"] / "here.py").write_text(LOGIN.format(*ports))
+    log = folder / "hub.log"
+    with log.open("w") as stream:
+        command = [*walls(places), "jupyterhub", "-f", "here.py"]
+        server = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT
+        )
+        try:
+            address = f"http://127.0.0.1:{ports[0]}/"
+            lab.wait_until_up(f"{address}hub/login", server, log)
+            yield address
+        finally:
+            server.kill()  # and with it all that runs in its namespaces
+            server.wait()
+
+
+def walls(places):
+    """Bubblewrap's arguments: what the machine has to run programs, and ``places``."""
+    environment = Path(sys.prefix)
+    # A /proc of its own, which bubblewrap's --proc would cover in part: then the kernel would let
+    # no user of the hub mount one for a sandbox.
+    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    command += [needs.program("bubblewrap"), "--die-with-parent", "--cap-add", "ALL"]
+    command += ["--bind", "/proc", "/proc"]
+    command += ["--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
+    kept = [*KEPT, *(f"/etc/{name}" for name in KEPT_OF_ETC), environment, sys.base_prefix]
+    for path in filter(os.path.exists, kept):
+        command += [*parents(path), "--ro-bind", str(path), str(path)]
+    for inside, path in places.items():
+        command += [*parents(inside), "--bind", str(path), inside]
+    variables = {
+        "ENVIRONMENT": environment,
+        "NODE_PATH": "/usr/share/nodejs",  # Debian's modules, also for a node that is not Debian's
+        "PATH": f"{environment}/bin:/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/srv/hub",
+        "LANG": "C.UTF-8",
+    }
+    command += ["--clearenv"]
+    for name, value in variables.items():
+        command += ["--setenv", name, str(value)]
+    return [*command, "--chdir", "/srv/hub"]
+
+
+def parents(path):
+    """Folders above a place, which everybody may enter there."""
+    above = [str(folder) for folder in reversed(Path(path).parents) if str(folder) != "/"]
+    made = [folder for folder in above if not folder.startswith(KEPT)]
+    return [word for folder in made for word in ("--perms", "0755", "--dir", folder)]
+
+
+def log_in(page, address, name):
+    """Log in as ``name``, whoever was before, and wait for JupyterLab."""
+    page.context.clear_cookies()
+    page.goto(f"{address}hub/login")
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill("not asked for")
+    page.get_by_role("button", name="Sign in").click()
+    page.locator("#jp-main-statusbar").wait_for()
 
 
 def nbgrader(page, entry):
@@ -108,20 +227,22 @@ def read_feedback(page, address, home):
 
 
 @pytest.mark.long
-def test_a_class_on_a_hub_from_release_to_feedback(browser, tmp_path, places):
+def test_a_class_on_a_hub_from_release_to_feedback(browser, tmp_path):
+    release(["00"], tmp_path / "released")
+    places = prepare(tmp_path, tmp_path / "released")
     home = places["/home"] / "ada"
     points = lab.points(lab.notebook_path(lab.ROOT, SLUG))
     total, lost = sum(points.values()), points[f"check_{LEFT_OUT}"]
-    with hub.jupyter_hub(tmp_path, places) as address, browser() as page:
-        hub.log_in(page, address, "instructor")
+    with jupyter_hub(tmp_path, places) as address, browser() as page:
+        log_in(page, address, "instructor")
         page.get_by_role("tab", name="Create Assignment").wait_for()
         hand_out(page)
-        hub.log_in(page, address, "ada")
+        log_in(page, address, "ada")
         assert not page.get_by_role("tab", name="Create Assignment").count()
         fetch(page)
         assert f"{LEFT_OUT}: nothing here yet" in solve(page, address, home)
         submit(page, address)
-        hub.log_in(page, address, "instructor")
+        log_in(page, address, "instructor")
         assert grade(page, address) == f"{total - lost} / {total}"
-        hub.log_in(page, address, "ada")
+        log_in(page, address, "ada")
         assert f"{LEFT_OUT}: nothing here yet" in read_feedback(page, address, home)
