@@ -48,6 +48,18 @@ def test_a_failing_disk_is_said_and_the_old_file_stays(folder, monkeypatch, numb
     assert not list(folder.path.glob("*.tmp"))
 
 
+def test_bytes_too_stay_whole_on_a_failing_disk(folder, monkeypatch):
+    folder.write("x.json", b"old")
+
+    def fail(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(RunFolderError, match="the disk is full"):
+        folder.write("x.json", b"new")
+    assert (folder.path / "x.json").read_bytes() == b"old"
+
+
 def test_a_kill_while_a_file_is_written_loses_nothing(folder):
     folder.save("x.safetensors", {"a": torch.zeros(1)}, {"step": 1})
     program = (
