@@ -166,7 +166,7 @@ def test_a_stub_within_care_is_still_a_stub():
             return totals(x)
         raise NotImplementedError("totals: write about 1 line")
 
-    assert judged(stub).is_stub
+    assert (judged(stub).is_stub, judged(stub).is_careless) == (True, False)
 
 
 def test_what_a_check_declares_as_its_core_is_no_matter_of_care():
