@@ -99,7 +99,7 @@ def test_the_commands_of_the_guide_take_a_class_through_a_term(course):
         status, said = run(words)
         assert status == 0, f"autograder {' '.join(words)}\n{said}"
     written = ["upload.csv", "grades.csv", "feedback.zip", "class/report/class.html"]
-    written += ["class/report/anonymous.html", "class/gradebook.db"]
+    written += ["class/gradebook.db"]
     written += [f"feedback/{student}_{SLUG}.html" for student in ("ada", "STUDENT")]
     assert [name for name in written if not (course / name).is_file()] == []
 

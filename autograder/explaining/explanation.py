@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder import ROOT, CourseError, cell_metadata, lessons
-from autograder.checking.asking.questions import Question
+from autograder.checking.asking.questions import Question, Replied
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import CheckFailed
 from autograder.checking.toolbox.registry import Check, reference
@@ -186,13 +186,15 @@ def _tried(
     if failure is None or target is None:
         return None
 
-    def order(one: Question) -> tuple[int, ...]:
+    def order(pair: tuple[Question, Replied]) -> tuple[int, ...]:
+        one, reply = pair
         other = one.stage != failure.stage, one.is_care != failure.is_careless
-        return *other, one.request not in ("parameters", "load"), program.size([one])
+        raised = (reply.kind == "raised") != hasattr(failure, "kind")
+        return *other, raised, one.request not in ("parameters", "load"), program.size([one])
 
     for digits in (0, program.DIGITS):
         asks = sorted(made.apart, key=order)
-        every = (program.text(item.name, made.questions, one, digits) for one in asks)
+        every = (program.text(item.name, made.questions, one, digits) for one, _ in asks)
         for text in [*filter(None, every)][:TRIED]:
             right = program.by_library(text, item.name, target)
             if right != program.by_library(text, item.name, target):

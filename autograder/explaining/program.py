@@ -5,6 +5,7 @@ import dataclasses
 import io
 import pprint
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -150,7 +151,8 @@ def _called(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     given += [f"{key}={written(item)}" for key, item in kwargs.items()]
     line = ", ".join(given)
     if len(line) > 60 or "\n" in line:
-        line = "".join(f"\n    {one},".replace("\n", "\n    ") for one in given) + "\n"
+        line = textwrap.indent("".join(f"{one},\n" for one in given), "    ")
+        line = f"\n{line}"
     return f"{name}({line})"
 
 

@@ -30,7 +30,7 @@ class Replay:
     """What came of it: ``failure`` is None where the answer passes today.
 
     questions  all that a check and its probes ask; () where they refuse the course's own answer
-    apart      those of them to which the answer replies with another value than the course's own
+    apart      those of them to which it does not reply as the course's own, with its replies
     is_as_right  whether it replied to all as the course's own does, but for rounding
     lost       the one over which its process was lost
     stopped    why it had to be stopped, if it had
@@ -40,7 +40,7 @@ class Replay:
     seed: int
     failure: CheckFailed | None = None
     questions: Sequence[Question] = ()
-    apart: list[Question] = field(default_factory=list)
+    apart: list[tuple[Question, Replied]] = field(default_factory=list)
     is_as_right: bool = False
     lost: Question | None = None
     stopped: str = ""
@@ -147,7 +147,7 @@ def _compare(made: Replay, given: Sequence[Replied], right: Sequence[Replied]) -
     # Exactly: that a number is 0, as that of a padded place, is no matter of rounding.
     made.is_as_right = bool(three) and all(got.agrees(want, True) for _, got, want in three)
     values = [(one, replace(got, modified=want.modified), want) for one, got, want in three]
-    made.apart = [one for one, got, want in values if not got.agrees(want, exactly=True)]
+    made.apart = [(one, got) for one, got, want in values if not got.agrees(want, exactly=True)]
     if made.stopped and len(given) < len(made.questions):
         made.lost = made.questions[len(given)]
 

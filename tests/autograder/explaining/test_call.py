@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder import ROOT, cell_metadata
+from autograder import ROOT
 from autograder.checking.toolbox import registry
 from autograder.explaining import explanation, program, replay
 from autograder.grading.classroom import sample_class
@@ -106,6 +106,13 @@ def test_what_depends_on_earlier_calls_is_asked_by_the_check(monkeypatch):
     assert found["shown"][1] == "distances: correct."
 
 
+def test_where_four_digits_hide_the_difference_more_are_printed():
+    answer = "def softmax(scores, dim):\n    return torch.softmax(scores * {}, dim)"
+    for factor, is_hidden in ((1.00003, True), (2, False)):
+        *_, found = shown("00_getting_started", "softmax", answer.format(factor))
+        assert ("set_printoptions(precision=12)" in found["program"]) == is_hidden
+
+
 def changed(monkeypatch, before, after):
     """The check of uniform_average with another text at one place."""
     text = CHECKS.read_text(encoding="utf-8")
@@ -147,33 +154,12 @@ def test_a_check_that_refuses_rounding_is_said_to_be_too_strict(monkeypatch):
     assert "too strict" not in shown("00_getting_started", item.name, other)[2]["note"]
 
 
-SHAPES = st.lists(st.integers(0, 3), max_size=3)
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.bool]
 
 
-@given(
-    SHAPES, st.sampled_from([torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.bool])
-)
-def test_a_tensor_is_written_to_its_last_digit(shape, dtype):
+@given(st.lists(st.integers(0, 3), max_size=3), st.sampled_from(DTYPES))
+def test_what_is_written_is_the_same_value(shape, dtype):
     tensor = (torch.randn(shape, dtype=torch.float64) * 100).to(dtype)
-    assert same(eval(program.written(tensor)), tensor)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        torch.tensor([float("inf"), -float("inf")]),
-        [1, "two", None, True, (3.5,), float("nan")],
-        {"rows": torch.arange(600.0).reshape(2, 300)},
-    ],
-    ids=str,
-)
-def test_what_is_written_is_the_same_value(value):
-    assert same(eval(program.written(value)), value)
-
-
-def test_cells_before_a_check_are_those_that_ran():
-    notebook = {"cells": []}
-    for source, how in (("a", "inside"), ("b", "skip"), ("c", "inside")):
-        notebook["cells"].append({"source": source, "metadata": cell_metadata.to_run(how)})
-    check = {"metadata": cell_metadata.metadata("check", "x", 1), "source": ""}
-    assert replay.sources({"cells": [*notebook["cells"], check]}, "x") == ["a", "c"]
+    odd = [1, "two", None, True, (3.5,), float("nan"), {"rows": torch.tensor([float("-inf")])}]
+    for value in (tensor, odd):
+        assert same(eval(program.written(value)), value)

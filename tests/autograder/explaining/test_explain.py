@@ -45,11 +45,6 @@ def test_all_that_an_instructor_asks_is_there(told):
     assert found["The check"].count("    “") > 2  # words of the lesson on which it rests
 
 
-def test_where_four_digits_hide_the_difference_more_are_printed(told):
-    assert "torch.set_printoptions(precision=12)" in told("precision")["program"]
-    assert "set_printoptions" not in told("value")["program"]
-
-
 def test_care_is_told_as_care(told):
     found = told("care")["The check"]
     assert "a matter of care" in found

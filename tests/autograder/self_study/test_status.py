@@ -47,22 +47,13 @@ def answer(notebook, name):
     return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
 
 
+WRONG = "softmax: wrong."
+COSTS = "  costs     1.25 of 2 points: rows (1)"
+
+
 @pytest.mark.parametrize(
     ("traceback", "earned"),
-    [
-        (["softmax: wrong.", "  costs     0.5 of 2 points: one row (0.5)"], 1.5),
-        (
-            [
-                "softmax: wrong.",
-                "  costs     1.25 of 2 points: rows (1)",
-                " " * 12 + "¼ of the rest",
-            ],
-            0.75,
-        ),
-        (["softmax: wrong."], 0),
-        (5, 0),
-        (None, 0),
-    ],
+    [([WRONG, COSTS, " " * 12 + "¼ of the rest"], 0.75), ([WRONG], 0), (5, 0), (None, 0)],
 )
 def test_the_stages_that_are_earned_count(save, traceback, earned):
     notebook = execute(sample_class.solved(SLUG), ["uniform_average"], ["softmax"])
