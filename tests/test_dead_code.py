@@ -8,7 +8,7 @@ from vulture import Vulture
 from autograder import ROOT
 
 PRODUCT = ("attention", "autograder", "benchmarks", "source")
-REGISTERED = ["@alternative", "@careless", "@check", "@mistake"]
+REGISTERED = ["@alternative", "@careless", "@check", "@mistake", "@stands_in"]
 # Called by others, by these names: Python, IPython, Sphinx, nbconvert, nbgrader with its templates.
 CALLED = {
     *("__getattr__", "_render_traceback_"),
