@@ -443,6 +443,11 @@ EXPERIMENTS = {
         run=train_one,
         again={"kind": "sinusoidal", "length": 24, "seed": 0},
     ),
+    "three back for longer": Experiment(
+        points=seeded(SEEDS, kind="learned", length=96, steps=900),
+        run=train_one,
+        again=None,
+    ),
     "random start": Experiment(
         points=[
             point
