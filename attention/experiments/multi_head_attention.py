@@ -370,9 +370,7 @@ EXPERIMENTS = {
     ),
     "four heads or one": Experiment(
         points=[
-            point
-            for stage in ("07", "07 one head")
-            for point in seeded(range(6), stage=stage)
+            point for stage in ("07", "07 one head") for point in seeded(range(6), stage=stage)
         ],
         run=translator_so_far.train_stage,
         again=None,

@@ -30,9 +30,7 @@ class Cluster:
         try:
             from distributed import Client
         except ImportError:
-            raise ClusterError(
-                "--cluster needs Dask: pip install distributed"
-            ) from None
+            raise ClusterError("--cluster needs Dask: pip install distributed") from None
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we say it in one sentence
         try:
             self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
