@@ -41,7 +41,7 @@ def says(capsys):
     return run
 
 
-COMMANDS = [["build"], ["build", "--check"], ["verify"], ["verify", "--json"]]
+COMMANDS = [["build"], ["build", "--check"], ["verify"]]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
