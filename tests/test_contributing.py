@@ -16,7 +16,10 @@ STEP = re.compile(
     r"^(?:([^`\n]*)`([^`\n]+)`:\n)?```(python|diff|sh|markdown)\n(.*?)^```",
     re.DOTALL | re.MULTILINE,
 )
-NEEDED = ("attention", "autograder", "source", "nbgrader_config.py", "pyproject.toml", "data")
+NEEDED = (
+    *("attention", "autograder", "source", "data"),
+    *("autograder.toml", "nbgrader_config.py", "pyproject.toml"),
+)
 
 
 @pytest.fixture(scope="module")
