@@ -1,6 +1,7 @@
 """What is said of a lost point: found on record, and put together here."""
 
 import ast
+import itertools
 import textwrap
 import traceback
 from pathlib import Path
@@ -195,7 +196,7 @@ def _tried(
     for digits in (0, program.DIGITS):
         asks = sorted(made.apart, key=order)
         every = (program.text(item.name, made.questions, one, digits) for one, _ in asks)
-        for text in [*filter(None, every)][:TRIED]:
+        for text in itertools.islice(filter(None, every), TRIED):
             right = program.by_library(text, item.name, target)
             if right != program.by_library(text, item.name, target):
                 continue  # it draws at random

@@ -24,9 +24,19 @@ def read_time(said: object, zone: tzinfo | None = None) -> datetime:
 
     zone  that of a time which names none; None: this machine's
 
-    Raises CourseError for what is no time, and for a day alone: it would be its first minute, and
-    who hands in on the day would be late.
+    Raises CourseError for what is no time, and for a day alone.
     """
+    moment = _moment(said, zone)
+    if moment.tzinfo is None and zone:
+        moment = moment.replace(tzinfo=zone)
+    try:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise CourseError(f"{said} is no time of ours") from None
+
+
+def _moment(said: object, zone: object) -> datetime:
+    """A time as it was said. A day alone would be its first minute: who hands in on it, late."""
     moment = said
     if isinstance(said, str):
         try:
@@ -41,21 +51,16 @@ def read_time(said: object, zone: tzinfo | None = None) -> datetime:
             f"{str(said)!r} is no time: write it as 2026-12-01T23:59+01:00, or without the zone, "
             f"for that of {zone or 'this machine'}"
         )
-    if moment.tzinfo is None and zone:
-        moment = moment.replace(tzinfo=zone)
-    try:
-        return moment.astimezone(UTC).replace(tzinfo=None)
-    except OverflowError:
-        raise CourseError(f"{said} is no time of ours") from None
+    return moment
 
 
 def _time(said: object) -> object:
     """What is a time, as it was said: its zone is that of the class, which is read elsewhere."""
     try:
-        read_time(said)
+        read_time(said)  # refuses a time that cannot be told in UTC
+        return _moment(said, None)
     except CourseError as error:
         raise ValueError(str(error)) from None
-    return said
 
 
 def _zone(said: object) -> zoneinfo.ZoneInfo:
@@ -67,7 +72,8 @@ def _zone(said: object) -> zoneinfo.ZoneInfo:
         raise ValueError(f"there is no timezone {said!r}{hint}") from None
 
 
-Percent = Annotated[float, Field(ge=0, le=100)]
+Number = Annotated[float, Field(strict=True)]  # "10" and true are none
+Percent = Annotated[Number, Field(ge=0, le=100)]
 Names = tuple[Annotated[str, Field(min_length=1)], ...]
 People = Mapping[str, Names]  # students' ids, by section or group
 Time = Annotated[datetime, BeforeValidator(_time)] | None
@@ -78,7 +84,7 @@ class Late:
     """What late work costs, in percent of what it earned: so much for each day that has begun."""
 
     percent_a_day: Percent
-    grace_hours: Annotated[float, Field(ge=0)] = 0.0
+    grace_hours: Annotated[Number, Field(ge=0, le=10_000)] = 0.0
     most_percent: Percent = 100.0
 
     def penalty(self, score: float, seconds: float) -> float:
@@ -102,10 +108,10 @@ class LessonChoice:
     slug: str
     release: Time = None
     due: Time = None
-    points: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = field(default_factory=dict)
+    points: Mapping[str, Annotated[Number, Field(gt=0, le=1000)]] = field(default_factory=dict)
     optional: Names = ()
     without: Names = ()
-    alone: bool = False
+    alone: Annotated[bool, Field(strict=True)] = False
 
     @property
     def changes(self) -> bool:
@@ -201,9 +207,12 @@ def _sentence(error: ValidationError) -> str:
         own = first["msg"].removeprefix("Value error, ")
         said = "" if own != first["msg"] else f", not {first['input']!r}"
         return f"{where}: {own}{said}"
-    known = {one.name for kind in (Choices, LessonChoice, Late) for one in fields(kind)}
+    nested = {"late": Late, "lessons": LessonChoice}
+    kind = nested[str(first["loc"][0])] if len(first["loc"]) > 1 else Choices
+    known = [one.name for one in fields(kind) if one.name not in ("path", "slug", "chosen")]
     near = get_close_matches(name, known, 1)
-    return f"there is no setting {where}" + (f"; did you mean {near[0]}?" if near else "")
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+    return f"there is no setting {where}; {hint}"
 
 
 def _dated(path: Path, one: LessonChoice, zone: tzinfo | None) -> LessonChoice:

@@ -1,5 +1,6 @@
 """Plans to begin a term with, and the term as a table: what is due when, and what it earns."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -58,9 +59,10 @@ def text(name: str | None = None, start: date | None = None, timezone: str | Non
            lesson's solutions are handed out with the next one
     """
     plan = find(name) if name else Plan("all lessons, in their order", ())
+    zone = json.dumps(timezone or "Europe/Berlin")  # as TOML would write it, too
     words = {
         "title": plan.title,
-        "timezone": f'timezone = "{timezone}"' if timezone else '# timezone = "Europe/Berlin"',
+        "timezone": f"timezone = {zone}" if timezone else f"# timezone = {zone}",
         "assumed": f"assumed = {list(plan.assumed)}" if plan.assumed else '# assumed = ["00"]',
         "lessons": "\n".join(_lessons(plan, start)),
     }

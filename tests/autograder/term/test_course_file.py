@@ -75,6 +75,13 @@ def test_what_stands_there_is_read(tmp_path):
         ),
         ("[lessons.01]\npoints = { a = 0 }", "points.a: Input should be greater than 0, not 0"),
         ('[lessons.01]\nalone = "maybe"', "alone: Input should be a valid boolean"),
+        ("[lessons.01]\nalone = 1", "alone: Input should be a valid boolean"),
+        ('[lessons.01]\npoints = { a = "2" }', "points.a: Input should be a valid number"),
+        ("[late]\npercent_a_day = true", "percent_a_day: Input should be a valid number"),
+        (
+            "[late]\npercent_a_day = 1\nweeks = 1",
+            "late.weeks; there are: percent_a_day,",
+        ),
         ('[lessons.01]\noptional = "a"', "optional: Input should be a valid tuple"),
         ('timezone = "Europe/Berln"', "no timezone 'Europe/Berln'; did you mean 'Europe/Berlin'?"),
         ("[late]\ngrace_hours = 1", "late.percent_a_day: Field required"),
@@ -122,3 +129,14 @@ def test_late_work_loses_a_share_for_each_day_that_has_begun():
     assert rule.penalty(20, hour) == 0 and rule.penalty(20, hour + 1) == 2
     assert rule.penalty(20, day) == 2 and rule.penalty(20, day + 1) == 4
     assert rule.penalty(20, 30 * day) == 5 and Late(100).penalty(7, 1) == 7
+
+
+@pytest.mark.parametrize("said", ["2026-12-01T22:59 UTC", " 2026-12-01 22:59Z ", "20261201T2259Z"])
+def test_a_time_is_what_the_commands_take_for_one(tmp_path, said):
+    choices = parsed(tmp_path, f'[lessons.01]\ndue = "{said}"')
+    assert choices.lessons["01_kernel_regression"].due == course_file.read_time(said)
+
+
+def test_a_timezone_that_is_no_name_is_refused_in_a_sentence(tmp_path):
+    with pytest.raises(CourseError, match="there is no timezone"):
+        parsed(tmp_path, plan.text(timezone='UTC"'))
