@@ -1,7 +1,7 @@
 """``autograder due``: when a lesson has to be handed in."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
 from nbgrader.api import Gradebook
@@ -12,7 +12,7 @@ from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.deadline_extensions import from_file, grant, spans, who_handed_in
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book
-from autograder.term.course_file import read_time
+from autograder.term.course_file import People, read_time
 
 DESCRIPTION = (
     "Set the due date of a lesson in nbgrader's gradebook, from which nbgrader and this course say "
@@ -65,12 +65,21 @@ def run(options: argparse.Namespace) -> int:
         graded = who_handed_in(book, chosen[0]) if options.time else set()
         if options.student:
             graded &= set(options.student)
+            _point_at_groups(course.choices.together(chosen[0]), options.student)
         if graded:
             print(
                 f"{len(graded)} of it are in the gradebook already. Penalties follow the new date "
                 f"with: autograder grade --lesson {chosen[0]} --regrade"
             )
     return 0
+
+
+def _point_at_groups(groups: People, students: Collection[str]) -> None:
+    """Name the other members of these students' groups: for them a shared hand-in may be late."""
+    for name, members in groups.items():
+        others = [one for one in members if one not in students]
+        if others and len(others) < len(members):
+            print(f"Group {name} hands in together; not changed for: {', '.join(others)}.")
 
 
 def _show(book: Gradebook, chosen: list[str], shown: Callable[[datetime], str]) -> None:

@@ -107,6 +107,17 @@ def test_a_date_that_the_file_names_is_changed_there_and_others_are_in_its_zone(
         assert str(book.find_assignment(SLUG).duedate) == "2026-10-20 21:59:00"
 
 
+def test_more_time_for_one_of_a_group_names_the_others(course, capsys):
+    with Gradebook(Course(course).db_url, "attention") as book:
+        for student in ("ada", "alan"):
+            book.add_student(student)
+    where = ("00", "2026-10-20T10:00", "--course", str(course))
+    said = told(capsys, "due", *where, "--student", "ada")[1]
+    assert "Group one hands in together; not changed for: alan." in said
+    said = told(capsys, "due", *where, "--student", "ada", "--student", "alan")[1]
+    assert "hands in together" not in said
+
+
 def test_what_is_not_understood_stops_every_command_with_its_sentence(course, capsys):
     (course / "class" / "course.toml").write_text("[lessons.00]\npoints = { softmax = 0 }")
     hand_in(course, "ada")
