@@ -27,6 +27,12 @@ def test_a_text_comes_back_from_its_tokens():
     assert ids.min() > 3 and ids.max() < 256 + experiments.MERGES  # no PAD, no EOS
 
 
+def test_bits_of_a_model_that_knows_nothing_are_those_of_its_vocabulary():
+    ids = experiments.tokens_of(TEXT)
+    bits = experiments.bits_a_character(lambda passages: torch.zeros(*passages.shape, 1024), TEXT)
+    assert bits == pytest.approx(10 * len(ids) / len(TEXT))
+
+
 def test_the_stored_writer_is_better_than_an_untrained_one_and_goes_on_alike():
     model = experiments.novelist(DecoderOnly)
     assert experiments.bits_a_character(model, TEXT) < 2.6
