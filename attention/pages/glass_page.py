@@ -7,7 +7,7 @@ nothing else run or be loaded.
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +27,17 @@ class GlassError(CourseError):
     """The page cannot be made like this; str() says why, and what to do."""
 
 
-def write(to: Path, content: str) -> int:
-    """Write a page to a file, whose folder is made; returns its size in bytes."""
-    packed = content.encode()
+def write(to: Path, name: str, page: Callable[[], str]) -> int:
+    """Make a page and write it to a file, whose folder is made; returns its size in bytes.
+
+    Raises GlassError for a folder in place of the file; ``name`` would be one in it.
+    """
+    if to.is_dir():
+        raise GlassError(f"{to} is a folder: name the file to write, as in {to / name}")
+    packed = page().encode()
     to.parent.mkdir(parents=True, exist_ok=True)
     write_aside(to, packed)
     return len(packed)
-
-
-def refuse_folder(to: Path, name: str) -> None:
-    """Raise GlassError for a folder in place of a file; ``name`` would be one in it."""
-    if to.is_dir():
-        raise GlassError(f"{to} is a folder: name the file to write, as in {to / name}")
 
 
 def render(

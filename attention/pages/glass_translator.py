@@ -6,16 +6,8 @@ Below it the small BERT of lesson 19 reads a sentence. The page's parts are in `
 from pathlib import Path
 from typing import Any
 
-from attention.pages.glass_page import (
-    BOOK,
-    HTML,
-    GlassError,
-    grouped,
-    pack,
-    refuse_folder,
-    render,
-)
-from attention.pages.glass_page import write as write_page
+from attention.pages import glass_page
+from attention.pages.glass_page import BOOK, HTML, GlassError, grouped, pack, render
 from attention.provided.models import translators
 from attention.provided.models.bert import files, stand_in
 from attention.provided.models.model_file import ModelFileError
@@ -60,8 +52,7 @@ def write(
     Raises GlassError for a folder in place of the file, or if the model's file is missing or
     damaged.
     """
-    refuse_folder(to, PAGE.name)
-    return write_page(to, page(lesson_links, home, writer))
+    return glass_page.write(to, PAGE.name, lambda: page(lesson_links, home, writer))
 
 
 def page(lesson_links: str | None = None, home: str = "", writer: str = "") -> str:

@@ -37,8 +37,7 @@ def write(
     Raises GlassError for a folder in place of the file, or if the model's file is missing or
     damaged.
     """
-    glass_page.refuse_folder(to, PAGE.name)
-    return glass_page.write(to, page(lesson_links, home, translator))
+    return glass_page.write(to, PAGE.name, lambda: page(lesson_links, home, translator))
 
 
 def page(lesson_links: str | None = None, home: str = "", translator: str = "") -> str:

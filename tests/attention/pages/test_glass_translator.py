@@ -10,20 +10,10 @@ from attention.provided.models.bert import files, stand_in
 from autograder.building.book.write import MADE
 from autograder.commands import cli
 
-LARGEST = 2_000_000  # bytes
-
 
 @pytest.fixture(scope="module")
 def text():
     return glass_translator.page()
-
-
-def test_the_command_writes_one_small_file_and_says_where(tmp_path, capsys):
-    path = tmp_path / "new folder" / "glass.html"
-    assert cli.main(["glass", "--to", str(path)]) == 0
-    assert path.stat().st_size < LARGEST
-    assert capsys.readouterr().out == f"{path}: {path.stat().st_size / 1e6:.2f} MB\n"
-    assert [one.name for one in path.parent.iterdir()] == ["glass.html"]
 
 
 def test_the_page_names_no_address_and_no_file(text):
@@ -51,15 +41,6 @@ def test_lessons_are_named_and_linked_only_where_that_is_asked(text):
     )
 
 
-def test_a_folder_in_place_of_the_file_gets_a_sentence(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["glass", "--to", "."]) == 1
-    said = capsys.readouterr().err
-    assert "is a folder: name the file to write, as in " in said
-    assert said.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(translators, "CHECKPOINTS", tmp_path)
     assert cli.main(["glass", "--to", str(tmp_path / "glass.html")]) == 1
@@ -75,11 +56,6 @@ def test_a_missing_bert_gets_a_sentence(tmp_path, monkeypatch, capsys):
     assert cli.main(["glass", "--to", str(tmp_path / "glass.html")]) == 1
     assert f"{tmp_path / 'small_bert.safetensors'} is missing" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_parts_stay_short():
-    for path in glass_translator.PARTS.iterdir():
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 300, path.name
 
 
 def test_where_the_page_is_written_a_book_can_be_built():
