@@ -1,14 +1,17 @@
 """``autograder data``: where the texts come from is said first, and each failure in a sentence."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from attention.commands.data import DATA
 from attention.provided.models.bert import minilm
 from attention.train.corpora import multi30k
+from autograder import ROOT
 from autograder.commands import cli
 from autograder.terminal_output import readable
 from tests import small_corpus, small_model
@@ -49,6 +52,18 @@ def says(capsys, folder, monkeypatch):
         return status, *capsys.readouterr()
 
     return run
+
+
+def test_the_card_lists_every_file_with_its_size_and_sha256():
+    card = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\S+)` \| ([\d ]+) \| `([0-9a-f]{64})` \|$", card, re.MULTILINE)
+    modules = [one.module for one in DATA.values()]
+    assert {name: (int(size.replace(" ", "")), sha256) for name, size, sha256 in rows} == {
+        name: (file.size, file.sha256) for one in modules for name, file in one.FILES.items()
+    }
+    assert all(one.COMMAND in card for one in modules)
+    assert multi30k.COMMIT in card and minilm.PACKAGE.replace("==", "` ") in card
+    assert minilm.ORIGIN.removesuffix("/resolve/main") in card
 
 
 def test_fetch_says_what_the_texts_are_and_brings_them(says, site, folder, corpus):
@@ -147,6 +162,7 @@ def test_other_words_are_refused_with_the_usage(words, capsys):
 # A process that was started in the background of a shell may ignore SIGINT.
 INTERRUPTIBLE = """
 import signal, sys
+from autograder import ROOT
 from autograder.commands import cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(cli.main())
