@@ -3,7 +3,7 @@
     python -m benchmarks.peers [--sizes tiny …] [--rounds 7] [--dtype bfloat16] [--device cpu|cuda]
 
 The others are the lesson's own parts in PyTorch's usual loop, and the decoders of transformers and
-of x-transformers, which are no dependencies of the project: who is not installed is left out. All
+of x-transformers, which are no dependencies of the project: what is not installed is left out. All
 contestants do the same work, one after the other, in several rounds, with one thread.
 Time is processor time: other programs that run beside add less to it than to the clock. A ratio
 compares with the course in the same round; shown are the median and, in brackets, the least and the

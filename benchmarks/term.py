@@ -192,7 +192,7 @@ def _cluster(options, course):
 def _busy(count):
     """So many processes that keep a core busy each, as far as there are cores.
 
-    Each has a session of its own: Linux may give all of one session no more than one process.
+    Each has a session of its own: Linux may give a whole session no more time than one process.
     """
     command = [sys.executable, "-c", "while True: pass"]
     loops = [subprocess.Popen(command, start_new_session=True) for _ in range(count)]

@@ -144,10 +144,10 @@ def report(
     furthest = distance(library.encode(trial.ids), model.encode(trial.ids))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yours, fast = (_least(one, trial) for one in (model, library))
+    yours, ours = (_least(one, trial) for one in (model, library))
     torch.set_num_threads(threads)
     console.print(
         f"All together, vectors are up to {furthest:.0e} from the library's. {len(TEXTS)} texts "
-        f"take {1000 * yours:.0f} ms with yours, {1000 * fast:.0f} ms without --mine, on one core.",
+        f"take {1000 * yours:.0f} ms with yours, {1000 * ours:.0f} ms without --mine, on one core.",
         soft_wrap=True,
     )
