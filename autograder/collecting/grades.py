@@ -165,7 +165,7 @@ class How:
         number = _number(most)
         share = number / lesson.most if self.scale and number and lesson.most else 1
         text = f"{round(score.points * share, 2):.10g}"
-        return text.replace(".", ",") if "," in most else text
+        return text.replace(".", ",") if number is not None and "," in most else text
 
 
 def made_anew(students: Iterable[Student], found: Collection[Lesson], how: How) -> bytes:

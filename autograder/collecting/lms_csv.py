@@ -21,7 +21,10 @@ class Table:
         self.delimiter = max(DELIMITERS, key=first.count)
         self._line_end = "\r\n" if first.endswith("\r") else "\n"
         stream = io.StringIO(text.removeprefix(MARK), newline="")
-        self.rows = list(csv.reader(stream, delimiter=self.delimiter))
+        try:
+            self.rows = list(csv.reader(stream, delimiter=self.delimiter))
+        except csv.Error as error:  # a quote that is never closed, say
+            raise CourseError(f"{self.path}: no table: {error}") from None
         if len(self.rows) < 2:
             raise CourseError(
                 f"{self.path}: no table: it needs a line of names of columns and rows"

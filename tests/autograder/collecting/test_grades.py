@@ -118,6 +118,9 @@ def test_a_column_of_another_name(fill):
     assert (status, written) == (1, None) and "no column is called like a lesson" in err
     _, written, _, _ = fill(text, "--form", "canvas", "--lesson", "0", "--column", "Homework A")
     assert '"A, B",=1+1,8,2' in written
+    other = text.replace("Homework A (77)", '"Homework, A"').replace("Points Possible", "Punkte")
+    words = ("--lesson", "0", "--column", "Homework, A")
+    assert ",10.75,," in fill(other, "--form", "canvas", *words)[1]  # its comma is no decimal one
     twice = CANVAS.replace("Final Score", "Mini (79)")
     assert "several columns" in fill(twice, "--form", "canvas")[3]
 

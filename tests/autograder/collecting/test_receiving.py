@@ -215,6 +215,20 @@ def test_canvas_says_who_is_late(tmp_path, root, run, roster):
     assert stamp(root, "ben") == "2029-12-31 23:59:01.000000 UTC"  # not when the zip was made
 
 
+def test_a_mailed_file_with_a_name_as_in_canvas_is_late_all_the_same(root, run, roster, came):
+    run("due", "0", "2020-01-01T00:00")
+    folder = came({"lovelaceada_101_5555_00_mini.ipynb": OLD, "ben_00_mini.ipynb": OLD})
+    told = run("receive", folder)[1]
+    assert f"Late with {FIRST}, due Wed 1 Jan 2020" in told and ": ada, ben." in told
+
+
+def test_two_of_one_name_are_not_one(run, roster, came, submitted):
+    files = {f"lovelaceada_{number}_9999_00_mini.ipynb": OLD for number in (101, 999)}
+    status, _, err = run("receive", came(files))
+    assert status == 1 and submitted() == {}
+    assert err.count("two students, by their numbers, are called so") == 2
+
+
 def test_what_cannot_be_stored_is_told(root, run, roster, came):
     (root / "class" / "submitted" / "ada").mkdir(parents=True)
     (root / "class" / "submitted" / "ada" / FIRST).write_text("a file where a folder belongs")

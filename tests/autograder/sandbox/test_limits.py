@@ -29,7 +29,6 @@ class TestLimits:
         [
             "x = bytearray(8 << 30)",
             "import torch\nx = torch.ones(2 ** 31)",
-            "with open('big', 'wb') as f:\n    for _ in range(2048): f.write(bytes(2 ** 20))",
             "import threading, time\n"
             "for _ in range(500): threading.Thread(target=time.sleep, args=(9,)).start()",
         ],
@@ -38,6 +37,12 @@ class TestLimits:
         process = walled.start()
         assert "error" in process.run(source)
         assert process.run("1 + 1")["shown"] == "2"
+
+    def test_a_file_that_is_too_large_is_an_error_without_walls_as_well(self, box):
+        process = box.start()
+        source = "with open('big', 'wb') as f:\n    for _ in range(2048): f.write(bytes(2 ** 20))"
+        assert process.run(source)["error"]["name"] == "OSError"
+        assert int(printed(process, "print(open('big', 'rb').seek(0, 2))")) <= LIMITS.file_bytes
 
     @pytest.mark.busy
     def test_a_fork_bomb_stops_at_the_limit(self, walled):

@@ -187,8 +187,16 @@ class TestRunning:
         assert 100 < len(reason(result, "softmax")) <= 4000
         assert len(json.dumps(graded)) < 100_000
 
-    def test_names_of_changed_inputs_are_few(self, grade):
-        lie = "answer._modified = lambda *_: ['x' * 99] * 400\n"
+    @pytest.mark.parametrize(
+        "lie",
+        [
+            "answer._modified = lambda *_: ['x' * 99] * 400",
+            "from autograder.inside import server\nasked = server.Server._ask\n"
+            "server.Server._ask = lambda *a, **k: asked(*a, **k) | {'modified': {'x': 1}}",
+        ],
+        ids=["many", "no_list"],
+    )
+    def test_names_of_changed_inputs_are_few_and_count_whatever_they_are(self, grade, lie):
         lie = f"from autograder.inside import answer\n{lie}"
         notebook = sample_class.handed_in(SLUG)
         notebook.cells.insert(0, nbformat.v4.new_code_cell(lie))
