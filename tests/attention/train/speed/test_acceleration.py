@@ -116,6 +116,11 @@ class TestLinearCrossEntropy:
         torch.testing.assert_close(loss, wanted)
         torch.testing.assert_close(torch.autograd.grad(3 * loss, [x, table]), gradients)
 
+    def test_large_logits_do_not_overflow(self):
+        x, table = torch.tensor([[1000.0]]), torch.tensor([[1.0], [-1.0]])
+        loss = LinearCrossEntropy.apply(x, table, torch.tensor([1]), 0.0)
+        assert loss.item() == 2000
+
     def test_going_back_twice_is_an_error_and_not_a_wrong_gradient(self):
         x, table = torch.ones(3, 2, requires_grad=True), torch.ones(5, 2)
         loss = 2 * LinearCrossEntropy.apply(x, table, torch.tensor([1, 2, 4]), 0.1)
