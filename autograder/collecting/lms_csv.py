@@ -22,9 +22,11 @@ class Table:
         self._line_end = "\r\n" if first.endswith("\r") else "\n"
         stream = io.StringIO(text.removeprefix(MARK), newline="")
         try:
-            self.rows = list(csv.reader(stream, delimiter=self.delimiter))
-        except csv.Error as error:  # a quote that is never closed, say
-            raise CourseError(f"{self.path}: no table: {error}") from None
+            self.rows = list(csv.reader(stream, delimiter=self.delimiter, strict=True))
+        except csv.Error as error:  # where it is not strict, an open quote swallows all rows below
+            raise CourseError(
+                f"{self.path}: no table: {error}: is there a quote without its other one?"
+            ) from None
         if len(self.rows) < 2:
             raise CourseError(
                 f"{self.path}: no table: it needs a line of names of columns and rows"
