@@ -77,6 +77,8 @@ class Roster:
 
     def who(self, text: str) -> set[str]:
         """Ids of those whom ``text`` may mean: id, e-mail address, LMS's number, or name."""
+        if text in self.students:  # whatever others are called in small letters, or by their LMS
+            return {text}
         return self._keys.get(_small(text)) or self._names.get(plain(text), set())
 
     def owner(self, texts: Collection[str], number: str = "") -> Owner:

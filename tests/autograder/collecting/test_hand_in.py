@@ -96,6 +96,14 @@ def test_two_of_one_name_and_two_in_one_folder_are_not_guessed():
     assert "ada's or zm7's" in found(f"müllerødegårdzoë_101_5555_{KERNELS}").why
 
 
+def test_an_id_counts_before_what_is_like_it():
+    alike = Roster([Student("12"), Student("Ann"), Student("ann", lms_user_id="12")])
+    assert [found(f"{one}/{KERNELS}", alike).id for one in ("12", "Ann", "ann", "ANN")] == [
+        *("12", "Ann", "ann"),
+        "",
+    ]
+
+
 MOODLE = "{}_5550003_assignsubmission_file_/" + KERNELS
 
 
