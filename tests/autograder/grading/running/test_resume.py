@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grading.classroom.folders import Course
+from autograder.grading import nbgrader_steps
+from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.notebook import records
 from autograder.grading.running import batch
@@ -207,3 +208,16 @@ def _wait_until(condition, seconds=20):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_death_of_nbgraders_autograde_leaves_no_record_that_a_student_handed_in(
+    course, monkeypatch
+):
+    """It copies what lies beside the notebook; where a record is, nothing is graded again."""
+    about = Course(course), Handed(SLUG, STUDENTS[0])
+    record = about[0].autograded(about[1]).parent / records.REASONS
+    record.parent.mkdir(parents=True)
+    record.write_text("{}")
+    monkeypatch.setattr(nbgrader_steps, "_about", lambda *_: about)
+    nbgrader_steps.Assemble().preprocess(None, {})
+    assert not record.exists()
