@@ -31,7 +31,7 @@ class Limits:
     processes: int = 32  # threads included
     open_files: int = 64  # of each process: the kernel holds memory for each, which nobody counts
     cpu_seconds: int = 120  # of one process, by the kernel, whatever the grader is doing
-    cell_seconds: float = 20.0
+    cell_seconds: float = 10.0
     check_seconds: float = 10.0  # everything that one check asks
     own_seconds: float = 20.0  # of the grader's CPU, on one check's own work; right answers need 2
     notebook_seconds: float = 180.0
