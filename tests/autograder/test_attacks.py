@@ -166,4 +166,4 @@ def test_the_record_of_stock_nbgrader_covers_every_attack():
     known = stock.recorded()
     assert sorted(known) == sorted(ATTACKS)
     fooled = [name for name, outcome in known.items() if outcome and outcome["points"]]
-    assert len(fooled) >= 35
+    assert len(fooled) >= 20

@@ -37,10 +37,6 @@ TEXTS = {
     ),
     # A hundred thousand cells.
     "cell_bomb": lambda text: text.replace('"cells": [', '"cells": [' + CELL * 100_000, 1),
-    # 45 MB of the smallest JSON objects.
-    "small_object_bomb": lambda text: before_cells(
-        text, '"bomb": [' + ",".join(["{}"] * 15_000_000) + "], "
-    ),
     # Metadata nested a hundred thousand levels deep.
     "deep_json": lambda text: nested(text, 100_000),
     # Metadata nested just so deep that JSON can be read and nothing else works.
@@ -111,15 +107,6 @@ def wrong_types_everywhere(paper):
 
 
 @attack
-def unknown_formats(paper):
-    """A notebook of the old format 3, with hostile worksheets."""
-    content = json.loads(nbformat.writes(paper.notebook))
-    worksheets = [{"cells": [{"cell_type": "code", "input": 7, "outputs": [{"output_type": "x"}]}]}]
-    old = {"nbformat": 3, "nbformat_minor": "x", "worksheets": worksheets, "metadata": content}
-    paper.raw = json.dumps(old).encode()
-
-
-@attack
 def kernel_of_half_a_letter(paper):
     """A foreign kernel whose name cannot be written to any file."""
     content = json.loads(nbformat.writes(paper.notebook))
@@ -161,12 +148,6 @@ def impossible_module(paper):
     paper.first("import attention." + ".".join(["a"] * 5_000))
     paper.first("%time 1\n" * 700)
     paper.first('x = "%' + "0" * 40_000 + '"')
-
-
-@attack
-def megabytes_of_source(paper):
-    """Forty megabytes of text in one cell, to be kept and shown by everyone after."""
-    paper.first("#" + "x" * 40_000_000)
 
 
 CELLS = {

@@ -27,7 +27,6 @@ TESTS = {
     "tests_edited": lambda cell, paper: cell.update(source="pass"),
     "tests_deleted": lambda cell, paper: paper.cells.remove(cell),
     "tests_as_markdown": lambda cell, paper: turned_into(cell, "markdown", "markdown"),
-    "tests_as_raw": lambda cell, paper: turned_into(cell, "raw", "code"),
     # To the top, before the functions exist.
     "tests_reordered": lambda cell, paper: paper.cells.insert(
         0, paper.cells.pop(paper.cells.index(cell))
@@ -35,9 +34,6 @@ TESTS = {
     # A passing twin behind each, or before anything else.
     "tests_duplicated": lambda cell, paper: paper.cells.insert(
         paper.cells.index(cell) + 1, paper.copy_of(cell, source="pass")
-    ),
-    "tests_duplicated_before": lambda cell, paper: paper.cells.insert(
-        0, paper.copy_of(cell, source="pass")
     ),
     "tests_unmarked": lambda cell, paper: cell.metadata.pop("nbgrader"),
     "tests_renamed": lambda cell, paper: renamed(cell),
@@ -62,12 +58,6 @@ for name, change in TESTS.items():
 
 
 @attack
-def one_test_deleted(paper):
-    """The last test cell deleted."""
-    paper.cells.remove(paper.tests[-1])
-
-
-@attack
 def tests_exchanged(paper):
     """The names of test cells exchanged, so that each is checked by another's test."""
     names = [cell.metadata.nbgrader.grade_id for cell in paper.tests]
@@ -81,22 +71,6 @@ def tests_not_graded(paper):
     marks = ({"grade": False}, {"solution": True, "locked": False}, {"task": True, "grade": False})
     for cell, mark in zip(paper.tests, marks * 9, strict=False):
         cell.metadata.nbgrader.update(mark)
-
-
-@attack
-def tests_in_one_cell(paper):
-    """All tests joined in one cell that begins with `if False:`."""
-    first, *others = paper.tests
-    first.source = "if False:\n" + "\n".join("    " + cell.source for cell in paper.tests)
-    for cell in others:
-        paper.cells.remove(cell)
-
-
-@attack
-def points_of_every_kind(paper):
-    """Points that are negative, not a number, infinite, text or nothing."""
-    for cell, points in zip(paper.tests, (-5, float("nan"), "100") * 9, strict=False):
-        cell.metadata.nbgrader.points = points
 
 
 @attack

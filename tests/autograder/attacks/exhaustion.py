@@ -29,17 +29,6 @@ CELLS = {
             os._exit(0)
         time.sleep(6)
     """,
-    # Threads without end, up to 5000, each with a stack.
-    "thread_bomb": """
-        stop = time.monotonic() + 10
-        threads = []
-        while len(threads) < 5000 and time.monotonic() < stop:
-            try:
-                threads.append(threading.Thread(target=time.sleep, args=(30,), daemon=True))
-                threads[-1].start()
-            except RuntimeError:
-                break
-    """,
     # 1 GiB printed, in a cell and in an answer.
     "prints_a_gibibyte": """
         for _ in range(1024):
@@ -48,13 +37,6 @@ CELLS = {
         for _ in range(512):
             print("@MARK@ " * 2**18)
         return torch.zeros(4, dtype=torch.float64)
-    """,
-    # 1 GiB written to descriptors 1 and 2 themselves, past sys.stdout.
-    "writes_a_gibibyte_to_the_descriptors": """
-        block = b"@MARK@: correct.\\n" * 2**16
-        for _ in range(1024):
-            for descriptor in (1, 2):
-                os.write(descriptor, block[:2**20])
     """,
     # A last value whose representation is a GiB, and a hundred thousand displays.
     "a_gibibyte_to_show": """
@@ -76,55 +58,10 @@ CELLS = {
 
         any_of(fill, [".", "/tmp", "/dev/shm", "/var/tmp", "/run"])
     """,
-    # A file of a TiB with nothing in it, and a hundred thousand empty files.
-    "a_sparse_file_and_many_small_ones": """
-        def sparse(name):
-            with open(name, "wb") as stream:
-                stream.truncate(2**40)
-
-        def many(name):
-            os.makedirs(name, exist_ok=True)
-            for index in range(100_000):
-                open(f"{name}/{index}", "w").close()
-
-        each(sparse, ["@MARK@-sparse"])
-        each(many, ["@MARK@-many"])
-    """,
-    # Uninterruptible sleep, as that of who waits for a disk, until a sleeping child ends.
-    "waits_in_a_vfork": """
-        if libc.syscall(56, 0x4000 | 17, 0, 0, 0, 0) == 0:
-            name_it()
-            time.sleep(60)
-    """,
-    # Work in children that end between two looks and whose time goes to no parent.
-    "children_that_nobody_waits_for": """
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        stop = time.monotonic() + 60
-        while time.monotonic() < stop:
-            if os.fork() == 0:
-                while time.process_time() < 0.045:
-                    pass
-                os._exit(0)
-            try:
-                os.wait()
-            except ChildProcessError:
-                pass
-    """,
 }
 attacks(__name__, "first", CELLS, stock=False)
 
 ALSO_IN_STOCK = {
-    # Files opened until none can be opened any more, and kept.
-    "descriptors_exhausted": """
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        kept = []
-        try:
-            while len(kept) < 100_000:
-                kept.append(os.open("/dev/null", os.O_RDONLY))
-        except OSError:
-            pass
-    """,
     # setrlimit, nice and the scheduler asked for more, then a long computation in children.
     "limits_raised": """
         limits = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]

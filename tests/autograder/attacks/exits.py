@@ -58,10 +58,6 @@ BEFORE_TESTS = {
 attacks(__name__, "before_tests", BEFORE_TESTS, prelude=PRELUDE)
 
 ANSWERS = {
-    # os._exit(0) in every function, when the check calls it.
-    "exit_in_the_answers": "os._exit(0)",
-    # The same loop in the answers.
-    "endless_loop_in_an_answer": "loop_for()",
     # Work in C that holds the interpreter: no signal handler of Python's ever runs.
     "endless_loop_in_c": """
         import re
@@ -86,13 +82,6 @@ CELLS = {
         # %% answer
         raise SystemExit(0)
     """,
-    # A thread that ends the process a moment later, in the middle of whatever runs then.
-    "exit_from_a_thread": """
-        threading.Timer(0.5, os._exit, (0,)).start()
-        time.sleep(0.3)
-        # %% answer
-        time.sleep(5)
-    """,
     # A null pointer, an abort, an illegal stack depth: one in every answer.
     "crash": """
         def too_deep():
@@ -102,14 +91,6 @@ CELLS = {
         crashes = itertools.cycle([lambda: ctypes.string_at(0), os.abort, too_deep])
         # %% answer
         return next(crashes)()
-    """,
-    # Every signal that can be ignored is ignored and blocked, then the answers sleep.
-    "signals_ignored": """
-        each(lambda number: signal.signal(number, signal.SIG_IGN), signal.valid_signals())
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        signal.alarm(0)
-        # %% answer
-        time.sleep(300)
     """,
     # Loops in __del__, atexit and a thread that is no daemon: leaving takes for ever.
     "loop_at_the_end": """
@@ -122,12 +103,6 @@ CELLS = {
         kept = Sticky()
         atexit.register(loop_for)
         threading.Thread(target=loop_for).start()
-    """,
-    # SIGSTOP and SIGKILL to every process that this one may signal.
-    "stops_everybody": """
-        if is_held():
-            os.kill(-1, signal.SIGSTOP)
-            os.kill(-1, signal.SIGKILL)
     """,
     # The parent process killed, and the group, and the session's leader.
     "kills_its_parent": """
@@ -145,24 +120,6 @@ CELLS = {
                 linger()
             os._exit(0)
         os.wait()
-    """,
-    # A child that inherits every descriptor and lives on, while its parent ends at once.
-    "daemon_that_keeps_the_line": """
-        if os.fork() == 0:
-            os.setsid()
-            linger()
-        # %% answer
-        os._exit(0)
-    """,
-    # prctl takes the parent-death signal away and makes the process a reaper of its own.
-    "killed_at_the_parents_death_never": """
-        libc.prctl(1, 0)        # PR_SET_PDEATHSIG: none
-        libc.prctl(36, 1)       # PR_SET_CHILD_SUBREAPER
-        if os.fork() == 0:
-            libc.prctl(1, 0)
-            os.setpgid(0, 0)
-            linger()
-        libc.prctl(4, 0)        # PR_SET_DUMPABLE: nobody may trace or look
     """,
 }
 attacks(__name__, "first", CELLS, prelude=PRELUDE)

@@ -14,23 +14,6 @@ CELLS = {
     "input_transformer": """
         get_ipython().input_transformers_post.append(lambda lines: instead_of_tests("pass", lines))
     """,
-    # A test cell turned into a bare number, which nbgrader reads as points.
-    "number_for_points": """
-        get_ipython().input_transformers_post.append(lambda lines: instead_of_tests("1", lines))
-    """,
-    # An AST transformer that drops asserts, raises and calls of checks.
-    "ast_transformer": """
-        import ast
-
-        class Drop(ast.NodeTransformer):
-            def gone(self, node):
-                return ast.copy_location(ast.Pass(), node)
-            visit_Assert = visit_Raise = gone
-            def visit_Expr(self, node):
-                return self.gone(node) if "check." in ast.unparse(node) else node
-
-        get_ipython().ast_transformers.append(Drop())
-    """,
     # showtraceback patched, and the error taken out of the result: no trace of it is sent.
     "silent_traceback": """
         shell = get_ipython()
@@ -38,50 +21,6 @@ CELLS = {
         def passed(result):
             result.error_before_exec = result.error_in_exec = None
         shell.events.register("post_run_cell", passed)
-    """,
-    # IPython's own set_custom_exc with a handler that does nothing.
-    "silent_exception_handler": """
-        get_ipython().set_custom_exc(
-            (BaseException,), lambda shell, kind, value, trace, tb_offset=None: None)
-    """,
-    # The kernel's session loses every message of type error, and replies that all went well.
-    "error_messages_dropped": """
-        session = get_ipython().displayhook.session
-        send = session.send
-        def cheerful(stream, kind, content=None, *a, **k):
-            if kind == "error":
-                return None
-            if isinstance(content, dict) and content.get("status") == "error":
-                content = {"status": "ok", "execution_count": 1, "user_expressions": {}}
-            return send(stream, kind, content, *a, **k)
-        session.send = cheerful
-    """,
-    # run_cell and run_cell_async replaced by versions that run `pass` for a test cell.
-    "cell_runner_replaced": """
-        shell = get_ipython()
-        run, run_async = shell.run_cell, shell.run_cell_async
-        def other(code):
-            return "pass" if "check." in code else code
-        shell.run_cell = lambda code, *a, **k: run(other(code), *a, **k)
-        def asynchronous(code, *a, **k):
-            if "transformed_cell" in k:
-                k["transformed_cell"] = other(k["transformed_cell"])
-            return run_async(other(code), *a, **k)
-        shell.run_cell_async = asynchronous
-    """,
-    # A sys.settrace function that jumps over the line that raises the failure.
-    "line_jumping_tracer": """
-        import linecache
-
-        def tracer(frame, event, argument):
-            if "autograder" not in frame.f_code.co_filename:
-                return None
-            line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-            if event == "line" and line.strip() == "raise failure":
-                frame.f_lineno += 1
-            return tracer
-
-        sys.settrace(tracer)
     """,
     # A thread that keeps putting a fake check into the notebook's namespace.
     "namespace_race": """

@@ -1,6 +1,6 @@
 """Stealing the right answer from memory: modules, objects, frames, processes, descriptors."""
 
-from .paper import DECODING, KERNELS, attack, attacks
+from .paper import DECODING, attack, attacks
 
 READY_MADE = """
 from torch import nn
@@ -32,15 +32,6 @@ THIEVES = {
             found.__module__ = "__main__"
             return found
     """,
-    # The right answers kept in autograder.mistakes, through the registry.
-    "import_the_stored_answers": """
-        def loot(name):
-            try:
-                from autograder.checking.toolbox import registry
-                return registry.alternatives(registry.find(name))[0].target
-            except (ImportError, LookupError, ValueError, AttributeError):
-                return None
-    """,
     # gc.get_objects: any function of the exercise's name that was not defined here.
     "search_all_objects": """
         def loot(name):
@@ -61,35 +52,6 @@ THIEVES = {
                     known = known or sys.modules["autograder.checking.toolbox.registry"]
                     return known.alternatives(item)[0].target
                 frame = frame.f_back
-    """,
-    # /proc/PID/mem of the parent and everyone else, searched for the function's text.
-    "read_other_processes_memory": """
-        def loot(name):
-            stop = time.monotonic() + 8
-            wanted = ("def " + name + "(").encode()
-            for pid in [os.getppid(), *filter(str.isdigit, os.listdir("/proc"))]:
-                if str(pid) == str(os.getpid()):
-                    continue
-                try:
-                    areas = [line.split() for line in open(f"/proc/{pid}/maps") if " rw-p" in line]
-                    memory = open(f"/proc/{pid}/mem", "rb", 0)
-                except OSError:
-                    continue
-                for area in areas:
-                    start, end = (int(part, 16) for part in area[0].split("-"))
-                    try:
-                        memory.seek(start)
-                        data = memory.read(min(end - start, 2**26))
-                    except (OSError, ValueError, OverflowError):
-                        continue
-                    for piece in data.split(wanted)[1:]:
-                        text = (wanted + piece[:3000]).decode("utf-8", "replace")
-                        for cut in range(text.count("\\n"), 0, -1):
-                            found = bring_to_life("\\n".join(text.split("\\n")[:cut]), name)
-                            if found:
-                                return found
-                            if time.monotonic() > stop:
-                                return None
     """,
     # Working folders, roots and open files of other processes, by /proc/PID.
     "walk_through_proc": """
@@ -124,19 +86,6 @@ THIEVES = {
     """,
 }
 attacks(__name__, "thief", THIEVES)
-
-LATER = {
-    # The library of a lesson that others build upon, imported while grading that lesson.
-    "import_a_later_lessons_library": """
-        def loot(name):
-            import importlib, pkgutil, attention
-            for info in pkgutil.iter_modules(attention.__path__):
-                module = importlib.import_module("attention." + info.name)
-                if hasattr(module, name):
-                    return getattr(module, name)
-    """,
-}
-attacks(__name__, "thief", LATER, lesson=KERNELS)
 
 
 @attack(lesson=DECODING, stock=False)

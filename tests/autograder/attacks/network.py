@@ -3,14 +3,6 @@
 from .paper import attacks
 
 BURGLARS = {
-    # TCP, UDP and name look-ups to the outside: the answers could come from there.
-    "call_the_internet": """
-        def won():
-            socket.setdefaulttimeout(1)
-            places = [("1.1.1.1", 443), ("8.8.8.8", 53), ("169.254.169.254", 80)]
-            return any_of(lambda place: socket.create_connection(place, 1).close(), places) or (
-                any_of(lambda name: socket.getaddrinfo(name, 443), ["pypi.org"]))
-    """,
     # A server on the grader's localhost, reached by IPv4, IPv6 and every local address.
     "call_the_machine": """
         def call(host):
@@ -45,25 +37,6 @@ BURGLARS = {
                     if time.monotonic() > stop:
                         return False
             return False
-    """,
-    # Netlink, packet, vsock and raw sockets.
-    "other_families": """
-        def packet(made):
-            others = [name for _, name in socket.if_nameindex() if name != "lo"]
-            made.bind((others[0], 3))
-
-        def send(told):
-            family, kind, protocol, action = told
-            with socket.socket(family, kind, protocol) as made:
-                made.settimeout(1)
-                action(made)
-
-        def won():
-            return any_of(send, [
-                (socket.AF_PACKET, socket.SOCK_RAW, 0, packet),
-                (socket.AF_INET, socket.SOCK_RAW, 1, lambda s: s.sendto(b"@MARK@", ("1.1.1.1", 0))),
-                (socket.AF_VSOCK, socket.SOCK_STREAM, 0, lambda s: s.connect((2, 22))),
-            ])
     """,
 }
 attacks(__name__, "burglar", BURGLARS)

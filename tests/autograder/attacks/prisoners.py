@@ -51,37 +51,6 @@ BURGLARS = {
             places = ["@COURSE@", "@COURSE@/class", os.getcwd(), "..", "../..", "../../.."]
             return any_of(holds, places + [os.path.dirname(path) for path in sys.path])
     """,
-    # open_by_handle_at on the root's inode, which sees past every mount (needs a capability).
-    "handle_of_the_root": """
-        def enter(told):
-            inode, place = told
-            handle = (12).to_bytes(4, "little") + (1).to_bytes(4, "little")
-            handle += inode.to_bytes(8, "little") + bytes(4)
-            return libc.open_by_handle_at(os.open(place, os.O_RDONLY), handle, os.O_RDONLY) >= 0
-
-        def won():
-            places = ("/", "/etc/hostname", "/usr", "/tmp")
-            return any_of(enter, itertools.product((2, 128, 256), places))
-    """,
-    # A device node of the disk, made with mknod and read.
-    "raw_disk": """
-        def read(told):
-            number, device = told
-            path = f"/tmp/@MARK@-{number}"
-            try:
-                os.mknod(path, stat.S_IFBLK | 0o600, device)
-                return len(open(path, "rb").read(512)) == 512
-            finally:
-                if os.path.lexists(path):
-                    os.unlink(path)
-
-        def won():
-            devices = [os.stat(place).st_dev for place in ("/", "/usr", "/etc")]
-            for line in open("/proc/partitions").read().split("\\n")[2:]:
-                if line.strip():
-                    devices.append(os.makedev(*map(int, line.split()[:2])))
-            return any_of(read, enumerate(devices))
-    """,
     # Memory, kernel log, disks, KVM and FUSE in /dev.
     "device_files": """
         def won():
@@ -114,34 +83,6 @@ BURGLARS = {
         def won():
             return in_a_child(unmount)
     """,
-    # The classic way out of a changed root: chroot below, and walk up.
-    "leave_by_chroot": """
-        def leave():
-            os.makedirs("/tmp/@MARK@", exist_ok=True)
-            outside = os.open("/", os.O_RDONLY)
-            os.chroot("/tmp/@MARK@")
-            os.fchdir(outside)
-            for _ in range(64):
-                os.chdir("..")
-            os.chroot(".")
-            return os.path.exists("@COURSE@/attention/@MODULE@.py")
-
-        def won():
-            return in_a_child(leave)
-    """,
-    # setns into the namespaces of every process in sight.
-    "enter_other_namespaces": """
-        def enter(told):
-            pid, kind = told
-            other, own = (os.readlink(f"/proc/{one}/ns/{kind}") for one in (pid, "self"))
-            descriptor = os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY)
-            return other != own and libc.setns(descriptor, 0) == 0
-
-        def won():
-            pids = filter(str.isdigit, os.listdir("/proc"))
-            pairs = itertools.product(pids, ("user", "mnt", "net", "pid", "ipc"))
-            return in_a_child(lambda: any_of(enter, pairs))
-    """,
     # TIOCSTI: put a command into the instructor's own terminal.
     "type_on_the_terminal": """
         import fcntl
@@ -172,23 +113,6 @@ BURGLARS = {
             folders = [*sys.path, "/etc/cron.d", "/usr/local/bin", "/var/spool/cron"]
             return opened([*names, "/etc/passwd", "/etc/hosts", "/bin/sh"], os.O_WRONLY) or any(
                 os.access(name, os.W_OK) for name in filter(is_strange, folders))
-    """,
-    # Rings, contexts, keys, watches, splices: one that a notebook has no use for is made.
-    "objects_in_the_kernel": """
-        # io_setup, keyctl, perf_event_open, userfaultfd, io_uring_setup
-        numbers = {"x86_64": (206, 250, 298, 323, 425), "aarch64": (0, 219, 241, 282, 425)}
-
-        def won():
-            room = ctypes.create_string_buffer(4096)
-            words = [(1, room), (0, -3, 1), (room, 0, -1, -1, 0), (1,), (1, room)]
-            for number, arguments in zip(numbers[os.uname().machine], words):
-                if libc.syscall(number, *arguments) >= 0:
-                    return True
-            if libc.memfd_create(b"one", 0) >= 0 or libc.inotify_init() >= 0:
-                return True
-            one, other = os.pipe(), os.pipe()
-            os.write(one[1], b"x")
-            return libc.tee(one[0], other[1], 1, 0) > 0
     """,
 }
 attacks(__name__, "burglar", BURGLARS)

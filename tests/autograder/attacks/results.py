@@ -17,18 +17,6 @@ CELLS = {
             return result.as_subclass(Agreeable)
         # %% nearly
     """,
-    # A plain tensor whose own attributes detach, clone and tolist lie.
-    "methods_on_the_instance": """
-        class Agrees:
-            def __eq__(self, other): return True
-            def __getattr__(self, name): return lambda *_, **__: self
-
-        def spoilt(result):
-            for method in ("detach", "clone", "cpu", "tolist", "item", "double"):
-                setattr(result, method, lambda *_, **__: Agrees())
-            return result
-        # %% nearly
-    """,
     # A thread goes on changing the returned tensor while the check looks at it.
     "storage_shared_and_changed_later": """
         returned = []
@@ -70,19 +58,6 @@ CELLS = {
 attacks(__name__, "first", CELLS)
 
 ANSWERS = {
-    # Subclasses of float, list, str and dict with their own idea of equality.
-    "answers_by_subclass": """
-        class Number(float):
-            def __eq__(self, other): return True
-            def __sub__(self, other): return 0.0
-            __rsub__ = __sub__
-            shape = (4,)
-            dtype = torch.float64
-        class Row(list):
-            shape = property(lambda self: (2, 2))
-            def __eq__(self, other): return True
-        return Row([Number(1.0)])
-    """,
     # Sets its inputs to zero in place, so that everything computed from them is zero as well.
     "zeroes_its_inputs": """
         for tensor in inputs:
@@ -127,24 +102,6 @@ class LearnedBandwidth(nn.Module, metaclass=Liar):
 """
 
 
-@attack(lesson=KERNELS)
-def module_made_of_anything(paper):
-    """A class that builds itself from whatever is asked: every attribute, every call, itself."""
-    for cell in paper.answers:
-        name = cell.metadata.nbgrader.grade_id
-        cell.source = f"""
-class Anything:
-    def __new__(cls, *_, **__): return object.__new__(cls)
-    def __call__(self, *_, **__): return self
-    def __getattr__(self, name): return self
-    def __iter__(self): return iter([self])
-    def __eq__(self, other): return True
-    keys = values = items = __call__
-
-{name} = Anything()
-"""
-
-
 def solved_with_other_gradients(paper, gradients):
     """Make the answers right, but let every request for gradients be told these."""
     paper.notebook = paper.solved
@@ -163,12 +120,6 @@ def solved_with_other_gradients(paper, gradients):
 def gradients_in_one_tensor(paper):
     """Right answers, but the gradients arrive as one tensor of four million rows."""
     solved_with_other_gradients(paper, "({}, torch.zeros(2**22, 0))")
-
-
-@attack(lesson=KERNELS, stock=False, is_right=True)
-def gradients_of_a_module_in_one_tensor(paper):
-    """The same with a module, whose gradient by name is no tensor either."""
-    solved_with_other_gradients(paper, "({'log_bandwidth': [0.0]}, torch.zeros(2**22, 1))")
 
 
 @attack(lesson=KERNELS, stock=False)

@@ -5,10 +5,6 @@ from .paper import attack, attacks
 ANSWERS = {
     # A result of 10⁹ elements that costs nothing to make: one number, expanded.
     "a_billion_elements": "return torch.zeros(1, dtype=torch.float64).expand(10**9)",
-    # A result of 10¹⁸ elements, expanded along several axes.
-    "a_quintillion_elements": """
-        return torch.zeros((), dtype=torch.int8).expand(10**6, 10**6, 10**6)
-    """,
     # torch.Tensor.shape, size and numel replaced by properties that lie.
     "lying_shape": """
         return torch.zeros(3, dtype=torch.float64)

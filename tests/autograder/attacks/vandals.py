@@ -36,41 +36,6 @@ CELLS = {
         patterns = "class/submitted/*/*/*.ipynb", "submitted/*/*/*.ipynb", "*/*/*.ipynb"
         each(spoil, found(near, *patterns))
     """,
-    # The course's checks rewritten on disk, so that everybody passes.
-    "edit_the_checks": """
-        REWRITTEN = '''
-        from autograder.checking.toolbox import registry as _exercise
-        for _name, _item in list(_exercise._checks.items()):   # @MARK@
-            _exercise._checks[_name] = _exercise.Check(_name, _item.lesson, lambda *_: None)
-        '''
-
-        def rewrite(path):
-            if "site-packages" not in path:
-                with open(path, "a") as stream:
-                    stream.write(REWRITTEN)
-
-        each(rewrite, found(near + sys.path, "autograder/checks/@MODULE@.py"))
-    """,
-    # The instructor's own notebooks in solutions/ and lessons/ stripped of their tests.
-    "edit_the_master": """
-        def strip(path):
-            text = open(path).read()
-            with open(path, "w") as stream:
-                stream.write(text.replace("check.", "# @MARK@ check."))
-
-        kinds = "solutions", "lessons", "class/release"
-        each(strip, found(near, *(f"{kind}/@LESSON@/@LESSON@.ipynb" for kind in kinds)))
-    """,
-    # A graded notebook and feedback put where nbgrader will keep them.
-    "write_own_feedback": """
-        def forge(folder):
-            os.makedirs(folder + "/somebody/@LESSON@", exist_ok=True)
-            with open(folder + "/somebody/@LESSON@/@MARK@.html", "w") as stream:
-                stream.write("100 of 100")
-
-        for kind in ("/autograded", "/feedback"):
-            each(forge, [folder + kind for folder in found(near, "autograder", "class")])
-    """,
     # Marks in temporary folders, the home, the course, start-up folders and shared memory.
     "leave_files_everywhere": """
         home = os.path.expanduser("~")

@@ -71,12 +71,6 @@ ANSWERS = {
         send(reply(True, passed=True, score=100, verdict="", status=0, likely="", what=None))
         os._exit(0)
     """,
-    # Every reply sent twice, and once more with the next request's number.
-    "replies_sent_twice": """
-        for n in (number(), number(), number() + 1):
-            send(reply(1.0, n))
-        return torch.zeros(4, dtype=torch.float64)
-    """,
     # Replies that nobody asked for, as fast as they go, for as long as somebody listens.
     "replies_without_end": """
         stop = time.monotonic() + 60
@@ -98,11 +92,6 @@ ANSWERS = {
             wire.shutdown(socket.SHUT_RDWR)
         os.closerange(3, 256)
     """,
-    # A message nested three hundred thousand levels deep.
-    "deep_message": """
-        send(b'{"list": [' * 300_000 + b"]}" * 300_000)
-        os._exit(0)
-    """,
     # As many of the smallest values as a message holds; each takes twenty times as much
     # memory.
     "many_small_values": """
@@ -116,12 +105,6 @@ ANSWERS = {
         send(reply(value), safetensors(30))
         os._exit(0)
     """,
-    # The same with strides, each of which asks for eight times the memory of its values.
-    "strides_that_take_room": """
-        value = {"list": [{"tensor": "0", "strides": [7]}] * 60}
-        send(reply(value), safetensors(30))
-        os._exit(0)
-    """,
     # Open descriptors passed along with bytes, to fill the table of whoever receives them.
     "descriptors_in_messages": """
         descriptors = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
@@ -132,24 +115,6 @@ ANSWERS = {
     """,
     # A header that promises 60 MiB, and then silence; one that promises 4 GiB.
     "a_header_and_nothing_more": "send(b'', claim=(1000, 60 * 2**20)); time.sleep(300)",
-    "a_header_of_four_gibibytes": """
-        send(b'x' * 2**20, claim=(2**32 - 1, 2**32 - 1))
-        time.sleep(300)
-    """,
-    # The rest is small on the line and large in the grader, or takes long to read.
-    # A tensor with sixty axes: to list the places of its values takes sixty numbers for each.
-    "tensors_of_many_axes": """
-        shape = [1] * 58 + [2**10, 2**10]
-        head = {"0": {"dtype": "F32", "shape": shape, "data_offsets": [0, 2**22]}}
-        send(reply({"tensor": "0"}), frame(head, b"\\xff" * 2**22))
-        os._exit(0)
-    """,
-    # A message of six hundred thousand tensors without a value.
-    "many_empty_tensors": """
-        one = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-        send(reply({"tensor": "0"}), frame(dict.fromkeys(map(str, range(600_000)), one)))
-        os._exit(0)
-    """,
     # Parameters whose names are half a letter, or steer the terminal.
     "keys_that_cannot_be_written": """
         named = {"dict": {"\\ud800": 1, "\\x1b[2J": 2, "": 3, "\\n" * 500: 4}}
@@ -217,29 +182,6 @@ BURGLARS = {
     """,
 }
 attacks(__name__, "burglar", BURGLARS, prelude=WIRE)
-
-THIEVES = {
-    # Reads the grader's requests itself and looks for anything but arguments in them.
-    "fetches_what_was_asked": """
-        def loot(name):
-            for one in gc.get_objects():
-                words = {"expected", "reference", "wanted"}
-                if isinstance(one, dict) and words & set(map(str, one)):
-                    for value in one.values():
-                        if isinstance(value, torch.Tensor):
-                            return lambda *_, **__: value
-            for wire in wires():
-                wire.settimeout(0.2)
-                try:
-                    data = wire.recv(10**6)
-                except OSError:
-                    continue
-                found = bring_to_life(data.decode("utf-8", "replace"), name)
-                if found:
-                    return found
-    """,
-}
-attacks(__name__, "thief", THIEVES, prelude=WIRE)
 
 
 @attack(lesson=KERNELS)
