@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 
+from attention.provided.downloads import File
 from attention.train.corpora import multi30k
 
 SENTENCES = {"train": 60, "val": 4, "test_2016_flickr": 5}
@@ -11,7 +12,7 @@ SENTENCES = {"train": 60, "val": 4, "test_2016_flickr": 5}
 def texts():
     """A small text under each of the names in Multi30k."""
     made = {}
-    for name in multi30k.FILES:
+    for name in multi30k.SOURCE.files:
         split, language = name.split(".")[0], name.rpartition(".")[2]
         numbers = range(SENTENCES[split])
         # U+2028 and U+0085 are line separators elsewhere, but belong to the sentence here.
@@ -24,10 +25,10 @@ def use(monkeypatch, tmp_path):
     """Let Multi30k be the small corpus, in an empty folder; returns the texts and the folder."""
     made = texts()
     files = {
-        name: multi30k.File(name, file.path, len(made[name]), _sha256(made[name]))
-        for name, file in multi30k.FILES.items()
+        name: File(len(made[name]), _sha256(made[name]), file.path)
+        for name, file in multi30k.SOURCE.files.items()
     }
-    monkeypatch.setattr(multi30k, "FILES", files)
+    monkeypatch.setattr(multi30k.SOURCE, "files", files)
     monkeypatch.setenv("no_proxy", "*")
     return made, tmp_path / "multi30k"
 
@@ -40,10 +41,5 @@ def as_repository(made):
     """Content by address, as the repository has it: raw texts compressed, the others not."""
     return {
         f"/{file.path}": gzip.compress(made[name]) if file.path.endswith(".gz") else made[name]
-        for name, file in multi30k.FILES.items()
+        for name, file in multi30k.SOURCE.files.items()
     }
-
-
-def as_mirror(made):
-    """Content by address: all compressed and in one folder."""
-    return {f"/{name}.gz": gzip.compress(text) for name, text in made.items()}

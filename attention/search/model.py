@@ -80,7 +80,7 @@ def open_file(folder: Path = minilm.FOLDER, small: bool = False) -> tuple[str, B
     """
     if not small and minilm.available(folder):
         return "all-MiniLM-L6-v2", bert_files.published(folder), ""
-    again = minilm.command(folder)
+    again = minilm.SOURCE.command(folder)
     note = f"a small model searches, and finds little: fetch the published one with `{again}`"
     return "the small model", bert_files.small(), "" if small else note
 

@@ -1,43 +1,20 @@
 """Multi30k, English and German: 31 014 descriptions of photographs, each in both languages.
 
-The texts are not part of the course. ``fetch`` downloads them from the corpus's public repository,
-or from a mirror; ``load`` reads them. Both compare the SHA-256 of every file with the one below, so
-the numbers in a lesson come from the same sentences everywhere. `data/README.md` is the card.
+The texts are not part of the course. ``SOURCE.fetch`` downloads them from the corpus's public
+repository, or from a mirror; ``load`` reads them. Both compare the SHA-256 of every file with the
+one below, so the numbers in a lesson come from the same sentences everywhere. `data/README.md` is
+the card.
 """
 
-import shlex
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-from attention.provided.downloads import NoConnection, NotThere, download, read_whole, state_of
-from attention.provided.files import ROOT
-from autograder.terminal_output import readable
+from attention.provided.downloads import File, Source
 
-FOLDER = ROOT / ".cache" / "multi30k"
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
-ORIGIN = f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}"
-COMMAND = "autograder data fetch multi30k"
 
 
 class CorpusError(RuntimeError):
     """A text of the corpus is missing or altered; str() is one sentence that says what to do."""
-
-
-@dataclass(frozen=True)
-class File:
-    """One text of the corpus: where the repository has it, and what it must be once unpacked.
-
-    name    its name in the folder, as in "train.lc.norm.tok.en"
-    path    its path in the repository; the raw texts are compressed there
-    size    bytes of the text
-    sha256  of the text
-    """
-
-    name: str
-    path: str
-    size: int
-    sha256: str
 
 
 # split, language, raw or tokenised, bytes and SHA-256 of the text
@@ -61,84 +38,20 @@ def _name(split: str, language: str, tokenised: bool) -> str:
     return f"{split}.lc.norm.tok.{language}" if tokenised else f"{split}.{language}"
 
 
-def _manifest() -> dict[str, File]:
+def _files() -> dict[str, File]:
+    """The texts by name, as in "train.lc.norm.tok.en"; the repository has the raw ones packed."""
     files = {}
     for split, language, kind, size, sha256 in map(str.split, _TEXTS.strip().splitlines()):
         name = _name(split, language, kind == "tok")
         packed = ".gz" if kind == "raw" else ""
-        files[name] = File(name, f"data/task1/{kind}/{name}{packed}", int(size), sha256)
+        files[name] = File(int(size), sha256, f"data/task1/{kind}/{name}{packed}")
     return files
 
 
-FILES = _manifest()
-
-
-def fetch(
-    folder: Path = FOLDER,
-    mirror: str | None = None,
-    names: Iterable[str] | None = None,
-    say: Callable[[str], object] = print,
-) -> None:
-    """Download what is not there and whole; what came whole is not asked for again.
-
-    folder  where the texts go, unpacked
-    mirror  address of another server or folder that has the files, under their names in the
-            repository or without its folders, compressed or not
-    names   of the texts, as in FILES; all of them by default
-    say     called with a sentence about each text
-    raises  DownloadError or CorpusError, in one sentence, whatever goes wrong
-    """
-    for name in names or FILES:
-        if name not in FILES:
-            raise _unknown(name)
-        if state(name, folder) == "whole":
-            say(f"{name}: there already")
-        else:
-            _fetch(FILES[name], folder, mirror)
-            say(f"{name}: fetched, {readable(FILES[name].size)} bytes")
-
-
-def _fetch(file: File, folder: Path, mirror: str | None) -> None:
-    """Download one text from the first address that has it."""
-    places = addresses(file, mirror)
-    for place in places:
-        try:
-            download(place, folder / file.name, file.size, file.sha256)
-            return
-        except NoConnection as error:
-            other = "name a copy of the files with --mirror URL" if mirror is None else _WITHOUT
-            raise NoConnection(f"{error}; try again later, or {other}") from error
-        except NotThere as error:
-            answer = error
-    if mirror is None:
-        raise NotThere(f"{answer}; name a copy of the files with --mirror URL")
-    names = ", ".join(place.removeprefix(mirror).lstrip("/") for place in places)
-    why = str(answer).removeprefix(f"{places[-1]}: ")
-    raise NotThere(f"{mirror} has none of {names} ({why}); check the address, or {_WITHOUT}")
-
-
-_WITHOUT = "leave out --mirror to ask the repository itself"
-
-
-def addresses(file: File, mirror: str | None = None) -> list[str]:
-    """Where to look for a text, in this order."""
-    if mirror is None:
-        return [f"{ORIGIN}/{file.path}"]
-    return [f"{mirror.rstrip('/')}/{path}" for path in (f"{file.name}.gz", file.name, file.path)]
-
-
-def state(name: str, folder: Path = FOLDER) -> str:
-    """Say whether a text is "whole", "missing", "altered" or "unreadable"."""
-    return state_of(folder / name, FILES[name].sha256)
-
-
-def command(folder: Path = FOLDER) -> str:
-    """The command that fetches what is missing in a folder."""
-    return COMMAND if folder == FOLDER else f"{COMMAND} --data {shlex.quote(str(folder))}"
-
-
-def _unknown(name: str) -> CorpusError:
-    return CorpusError(f"Multi30k has no text called {name}; there are: {', '.join(FILES)}")
+SOURCE = Source(
+    "multi30k", f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}", _files()
+)
+FOLDER = SOURCE.folder
 
 
 def load(split: str, language: str, tokenised: bool = True, folder: Path = FOLDER) -> list[str]:
@@ -150,8 +63,9 @@ def load(split: str, language: str, tokenised: bool = True, folder: Path = FOLDE
     returns    a list of str; raises CorpusError, in one sentence, if the text is missing or altered
     """
     name = _name(split, language, tokenised)
-    if name not in FILES:
-        raise _unknown(name)
-    content = read_whole(folder / name, FILES[name].sha256, command(folder), CorpusError)
+    if name not in SOURCE.files:
+        there = ", ".join(SOURCE.files)
+        raise CorpusError(f"Multi30k has no text called {name}; there are: {there}")
+    content = SOURCE.read(name, folder, CorpusError)
     # Only "\n" ends a line: splitlines() would also split at other separators within a sentence.
     return content.decode().removesuffix("\n").split("\n")

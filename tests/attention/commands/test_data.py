@@ -5,10 +5,12 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from attention.commands.data import DATA
+from attention.provided import downloads
 from attention.provided.models.bert import minilm
 from attention.train.corpora import multi30k
 from autograder import ROOT
@@ -26,7 +28,7 @@ def corpus(monkeypatch, tmp_path):
 
 @pytest.fixture
 def site(corpus):
-    with serving(small_corpus.as_mirror(corpus[0])) as site:
+    with serving({f"/{name}": text for name, text in corpus[0].items()}) as site:
         yield site
 
 
@@ -57,13 +59,26 @@ def says(capsys, folder, monkeypatch):
 def test_the_card_lists_every_file_with_its_size_and_sha256():
     card = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)` \| ([\d ]+) \| `([0-9a-f]{64})` \|$", card, re.MULTILINE)
-    modules = [one.module for one in DATA.values()]
+    sources = [one.source for one in DATA.values()]
     assert {name: (int(size.replace(" ", "")), sha256) for name, size, sha256 in rows} == {
-        name: (file.size, file.sha256) for one in modules for name, file in one.FILES.items()
+        name: (file.size, file.sha256) for one in sources for name, file in one.files.items()
     }
-    assert all(one.COMMAND in card for one in modules)
+    assert all(one.command() in card for one in sources)
     assert multi30k.COMMIT in card and minilm.PACKAGE.replace("==", "` ") in card
-    assert minilm.ORIGIN.removesuffix("/resolve/main") in card
+    assert minilm.SOURCE.home.removesuffix("/resolve/main") in card
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
+def test_nothing_that_can_be_fetched_is_in_the_repository():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    names = {Path(path).name.removesuffix(".gz") for path in listed.stdout.splitlines()}
+    assert names & {file for one in DATA.values() for file in one.source.files} == set()
+
+
+def test_nothing_heavy_is_imported():
+    """The command answers at once."""
+    code = "import sys, attention.commands.data; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_fetch_says_what_the_texts_are_and_brings_them(says, site, folder, corpus):
@@ -107,14 +122,14 @@ def test_list_has_nothing_to_advise_when_all_is_whole(says, site):
 
 
 def test_list_says_all_that_can_be_fetched(capsys, folder, model, monkeypatch):
-    monkeypatch.setattr(multi30k, "FOLDER", folder)
-    monkeypatch.setattr(minilm, "FOLDER", folder.parent / "minilm")
+    monkeypatch.setattr(downloads, "ROOT", folder.parent)
     assert cli.main(["data", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"multi30k, in {folder}:"
+    cache = folder.parent / ".cache"
+    assert lines[0] == f"multi30k, in {cache / 'multi30k'}:"
     assert lines[13:15] == [
         "fetch what is not whole with: autograder data fetch multi30k",
-        f"minilm, in {folder.parent / 'minilm'}:",
+        f"minilm, in {cache / 'minilm'}:",
     ]
     assert [line.split()[0] for line in lines[15:17]] == ["model.safetensors", "vocab.txt"]
     assert lines[17:] == ["fetch what is not whole with: autograder data fetch minilm"]
@@ -144,10 +159,10 @@ def test_a_failed_fetch_of_the_model_is_one_sentence_and_status_1(says, site, mo
 
 
 def test_a_failure_is_one_sentence_and_status_1(says, site):
-    site.files["/val.en.gz"] = b"wrong"
+    site.files["/val.en"] = b"wrong"
     status, out, err = says("fetch", "multi30k", "--mirror", site.address)
     assert status == 1
-    assert err.count("\n") == 1 and err.startswith(f"{site.address}/val.en.gz is not the file")
+    assert err.count("\n") == 1 and err.startswith(f"{site.address}/val.en is not the file")
     assert out.splitlines()[-1].startswith("train.de: fetched")
 
 
@@ -172,7 +187,7 @@ sys.exit(cli.main())
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
 def test_an_interrupt_leaves_nothing_half(site, folder):
     """The real list of files is in use here: what comes is stopped before it is compared."""
-    site.files["/train.en.gz"] = bytes(100_000)
+    site.files["/train.en"] = bytes(100_000)
     site.plan = ["stall"]
     words = ["data", "fetch", "multi30k", "--mirror", site.address, "--data", str(folder)]
     process = subprocess.Popen(

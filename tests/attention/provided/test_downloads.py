@@ -5,11 +5,10 @@ import gzip
 import hashlib
 import os
 import random
+import re
 import shutil
-import signal
 import socket
-import subprocess
-import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pooch
@@ -17,9 +16,16 @@ import pytest
 import requests
 
 from attention.provided import downloads
-from attention.provided.downloads import DownloadError, NoConnection, NotThere, download, named
+from attention.provided.downloads import (
+    DownloadError,
+    File,
+    NoConnection,
+    NotThere,
+    Source,
+    download,
+    named,
+)
 from tests.server import serving
-from tests.waiting import until
 
 CONTENT = random.Random(0).randbytes(300_000)
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -64,18 +70,16 @@ def get(site, path):
     return run
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_a_file_arrives_also_in_place_of_an_older_one(get, site, path, capfd, older):
+@pytest.mark.parametrize(
+    ("name", "older"), [("/file", False), ("/file", True), ("/file.gz", False)]
+)
+def test_a_file_arrives_also_in_place_of_an_older_one(get, site, path, capfd, name, older):
     if older:
         path.parent.mkdir()
         path.write_bytes(b"old")
-    get()
-    assert site.asked == ["/file"] and path.stat().st_mode & 0o777 == 0o644
+    get(name)
+    assert site.asked == [name] and path.stat().st_mode & 0o777 == 0o644
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_text_is_unpacked(get):
-    get("/file.gz")
 
 
 @pytest.mark.parametrize("way", [408, 429, 500, 503, "break"])
@@ -190,15 +194,6 @@ def test_addresses_that_are_none(get, address, waited):
     assert waited == []
 
 
-def test_a_folder_as_a_server(get, tmp_path, path):
-    folder = tmp_path / "ein Stück"
-    folder.mkdir()
-    (folder / "file").write_bytes(CONTENT)
-    get(address=f"file://{folder}")
-    with pytest.raises(NotThere, match="No such file"):
-        get("/other", address=f"file://{folder}", path=path.with_name("other"))
-
-
 # The disk
 
 
@@ -215,15 +210,6 @@ def test_a_disk_that_fails_at_the_end(get, monkeypatch, number, says):
         get()
 
 
-def test_a_folder_that_may_not_be_written(get, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(os, "mkdir", refuse)
-    with pytest.raises(DownloadError, match=r"file cannot be written: .*Permission denied"):
-        get()
-
-
 @pytest.mark.parametrize("inside", ["file", "folder/file"])
 def test_a_file_in_place_of_the_folder(get, tmp_path, inside):
     (tmp_path / "taken").write_text("no folder")
@@ -231,25 +217,56 @@ def test_a_file_in_place_of_the_folder(get, tmp_path, inside):
         get(path=tmp_path / "taken" / inside)
 
 
-CODE = """
-import sys
-from pathlib import Path
-from attention.provided.downloads import download
-download(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
-"""
+# A source of files
+
+SPOILT = {
+    "missing": (Path.unlink, "a is not in {folder}: fetch it with"),
+    "altered": (lambda path: path.write_bytes(b"E" + CONTENT[1:]), "differs): mend it with"),
+    "cut": (lambda path: path.write_bytes(CONTENT[:-1]), "differs): mend it with"),
+    "unreadable": (lambda path: path.unlink() or path.mkdir(), "a cannot be read: Is a directory"),
+}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
-def test_a_killed_download_leaves_nothing_under_the_final_name(site, path):
-    site.plan = ["stall"]
-    words = [f"{site.address}/file", path, str(len(CONTENT)), SHA256]
-    process = subprocess.Popen([sys.executable, "-c", CODE, *words])
-    try:
-        until(lambda: site.asked or process.poll() is not None, "the download to begin")
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert process.returncode == -signal.SIGKILL
-    assert not path.exists()
-    download(words[0], path, len(CONTENT), SHA256)
-    assert path.read_bytes() == CONTENT
+@pytest.fixture
+def source(site):
+    """One file, packed at home."""
+    return Source("one", site.address, {"a": File(len(CONTENT), SHA256, "file.gz")})
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_what_cannot_be_used_says_how_it_is_fetched(source, tmp_path, how):
+    source.fetch(tmp_path, say=lambda said: None)
+    assert source.read("a", tmp_path, KeyError) == CONTENT
+    spoil, says = SPOILT[how]
+    spoil(tmp_path / "a")
+    assert source.state("a", tmp_path) == ("altered" if how == "cut" else how)
+    with pytest.raises(KeyError, match=re.escape(says.format(folder=tmp_path))) as raised:
+        source.read("a", tmp_path, KeyError)
+    command = f"autograder data fetch one --data {tmp_path}"
+    assert how == "unreadable" or raised.value.args[0].endswith(command)
+    assert source.command(source.folder) == source.command() == "autograder data fetch one"
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+@pytest.mark.parametrize("kind", ["server", "folder"])
+def test_a_mirror_has_the_files_as_they_are_in_a_folder(source, site, tmp_path, kind, end):
+    (tmp_path / "a").write_bytes(CONTENT)
+    site.files["/copies/a"] = CONTENT
+    source.home, said = "http://nobody.invalid", []
+    mirror = {"server": f"{site.address}/copies", "folder": f"file://{tmp_path}"}[kind]
+    for _ in range(2):
+        source.fetch(tmp_path / "new", mirror + end, said.append)
+    assert said == ["a: fetched, 300 000 bytes", "a: there already"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "kind", "given_up"), [([404], NotThere, ""), ([503] * 4, NoConnection, "4 attempts; ")]
+)
+def test_another_address_is_named_where_one_fails(source, site, tmp_path, plan, kind, given_up):
+    for mirror, words in (
+        (None, "name a copy of the files with --mi"),
+        (site.address, "leave out"),
+    ):
+        site.plan = list(plan)
+        with pytest.raises(kind, match=f"{given_up}.*try again later, or {words}"):
+            source.fetch(tmp_path, mirror, lambda said: None)

