@@ -18,8 +18,6 @@ from autograder.grading.notebook import (
     submission,
 )
 from autograder.grading.notebook.submission import Cell, Submission
-from autograder.grading.running import result_dependencies
-from autograder.imports import modules
 from autograder.reporting import faults
 from tests.autograder.small_class import SLUG
 
@@ -56,7 +54,6 @@ def examples(text):
 
 
 STEPS = {
-    "imports": lambda text: modules(result_dependencies._imports(text), ROOT, by_name=True),
     "definitions": lambda text: submission.defined(Submission([Cell("code", text)])),
     "assembling": lambda text: json.dumps(as_answer(text)),
     "an answer": lambda text: faults.printable(faults.bare(text)),
@@ -74,7 +71,6 @@ def HANDED(text):  # noqa: N802
 
 @pytest.mark.parametrize("step", STEPS)
 @given(text=TEXTS)
-@example(text="import attention." + "a" * 300)
 @example(text="%time\n" * 700)
 @example(text="def f():\n    return x" + ".a" * 3000)
 @example(text="(" * 5000)

@@ -112,13 +112,12 @@ CODE = [
     ("autograder/grading/execution/assemble.py", BOTH, "the code that grades"),
     ("autograder/grading/notebook/submission.py", BOTH, "the code that grades"),
     ("autograder/cell_metadata.py", BOTH, "the code that grades"),
-    ("attention/provided/figures/plots.py", {SLUG}, "the library"),
     ("attention/bahdanau_attention.py", {TRANSLATED}, "the library"),
+    ("attention/sequence_to_sequence.py", {TRANSLATED}, "the library"),  # of a lesson between both
+    ("attention/provided/measuring/summary.py", BOTH, "the library"),  # a cell may import it
     ("autograder/files.py", BOTH, "the code that grades"),
-    ("attention/provided/files.py", BOTH, "the library"),  # through another module
-    ("attention/sequence_to_sequence.py", {TRANSLATED}, "the library"),  # by its name
     # What no result of these lessons depends on.
-    ("attention/provided/measuring/summary.py", set(), ""),
+    ("attention/transformer.py", set(), ""),  # of a later lesson: it cannot be imported
     ("autograder/checks/kernel_regression.py", set(), ""),
     ("autograder/commands/grade.py", set(), ""),
     ("autograder/grading/running/batch.py", set(), ""),
@@ -139,12 +138,7 @@ def test_what_is_graded_again_is_up_to_date(graded, code):
     assert reasons(graded) == {}
 
 
-def test_a_module_that_only_others_import(graded_once, code):
-    touch(code / "attention" / "provided" / "progress.py")
-    assert {lesson for lesson, _ in reasons(graded_once)} == {SLUG, TRANSLATED}
-
-
-def test_a_change_of_the_data_counts_where_they_are_read(graded_once, code, tmp_path, monkeypatch):
+def test_a_change_of_the_data_counts(graded_once, code, tmp_path, monkeypatch):
     for kind in ("attention", "autograder"):
         (tmp_path / kind).symlink_to(code / kind)
     (tmp_path / "data").mkdir()
@@ -211,30 +205,6 @@ def test_a_change_of_the_time_of_submission(graded):
     assert reasons(graded) == {(SLUG, "ben"): "the submission changed"}
 
 
-SUMMARY = "attention.provided.measuring.summary"
-
-
-@pytest.mark.parametrize(
-    ("source", "counts"),
-    [
-        (f"from {SUMMARY} import summary", True),
-        ("from attention.provided.measuring import (\n    summary,\n)", True),
-        (f"import {SUMMARY} as s", True),
-        (f"%time 1\nif True:\n    from {SUMMARY} import summary", True),
-        ("import attention.transformer", False),  # of a later lesson: it cannot be imported
-    ],
-)
-def test_what_only_one_student_imports(graded, code, source, counts):
-    def edit(notebook):
-        more = {"cell_type": "code", "metadata": {}, "source": source, "outputs": []}
-        notebook["cells"].append({**more, "execution_count": None, "id": "more"})
-
-    of_submission("")[0](graded, edit)
-    assert len(grade(graded)) == 1
-    touch(code / (f"{SUMMARY.replace('.', '/')}.py" if counts else "attention/transformer.py"))
-    assert reasons(graded) == ({(SLUG, "ada"): "the library changed"} if counts else {})
-
-
 @pytest.mark.parametrize("limit", [one.name for one in dataclasses.fields(DEFAULT)])
 def test_a_change_of_the_limits(graded_once, limit):
     other = dataclasses.replace(DEFAULT, **{limit: getattr(DEFAULT, limit) + 1})
@@ -242,8 +212,8 @@ def test_a_change_of_the_limits(graded_once, limit):
 
 
 def test_several_changes_are_one_reason(graded_once, code):
-    touch(code / "autograder" / "checks" / "getting_started.py")
-    touch(code / "attention" / "getting_started.py")
+    touch(code / "autograder" / "checks" / "bahdanau_attention.py")
+    touch(code / "attention" / "bahdanau_attention.py")
     assert set(reasons(graded_once).values()) == {"the checks and the library changed"}
 
 
