@@ -108,7 +108,6 @@ def configure(c: Config, root: Path | str) -> Config:
     ]
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
-    c.ExportApp.plugin_class = f"{GRADING}.classroom.formula_escaping.HarmlessCsv"
     if choices.late is not None:
         c.AssignLatePenalties.plugin_class = "autograder.term.late_rule.LateRule"
     validation.configure(c)

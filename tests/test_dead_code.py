@@ -13,7 +13,7 @@ REGISTERED = ["@alternative", "@careless", "@check", "@mistake", "@stands_in"]
 CALLED = {
     *("__getattr__", "_render_traceback_"),
     *("setup", "PlotsWithWords", "preprocess_cell", "EscapeNames", "FeedbackExporter", "Grades"),
-    *("markdown_to_html", "code_to_html", "HarmlessCsv", "Assemble", "RunInSandbox", "LateRule"),
+    *("markdown_to_html", "code_to_html", "Assemble", "RunInSandbox", "LateRule"),
 }
 
 

@@ -12,7 +12,7 @@ from autograder import CourseError, lessons
 from autograder.collecting.lms_csv import Table
 from autograder.collecting.roster import COLUMNS, Roster, Student, find_columns, plain, student_rows
 from autograder.grading.classroom.deadline_extensions import handed_in
-from autograder.grading.classroom.formula_escaping import harmless
+from autograder.grading.notebook.result import harmless
 
 # Who a row is about, the surest first, as Canvas and Moodle call it.
 WHO = {

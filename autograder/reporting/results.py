@@ -16,8 +16,8 @@ from typing import Any
 from autograder.cell_metadata import exercise_called
 from autograder.grading.classroom import database
 from autograder.grading.classroom.folders import Course
-from autograder.grading.classroom.formula_escaping import harmless
 from autograder.grading.classroom.gradebook import Book, Counted
+from autograder.grading.notebook.result import harmless
 
 Row = dict[str, Any]
 COLUMNS = ("student", "lesson", "exercise", "score", "max", "reason", "automatic")

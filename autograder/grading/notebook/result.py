@@ -16,6 +16,9 @@ CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
 LABEL = re.compile(r"^  (got|expected|also|likely|seed|costs) {2,}")  # in a reason
+# Where a list is separated by semicolons, a spreadsheet opens our tables so: a cell then begins
+# after each of them, and after the end of a line within quotes.
+FORMULA = re.compile(r"(^|[;\t\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=\t)")
 UNGRADED = "this could not be graded"
 SHOWN = 20  # names in a message
 LONGEST = 300  # characters of what Python says of an error
@@ -96,6 +99,15 @@ def listed(names: Sequence[str]) -> str:
 def clean(text: str) -> str:
     """``text`` without control characters: of a terminal's, and of the direction of writing."""
     return CONTROL.sub("", text.encode("utf-8", "replace").decode())
+
+
+def harmless(text: str | None) -> str:
+    """``text`` for a table, with a quote before what a spreadsheet would take for a formula.
+
+    >>> harmless("=1+1"), harmless("Zoë"), harmless("Zoë;=1+1")
+    ("'=1+1", 'Zoë', "Zoë;'=1+1")
+    """
+    return FORMULA.sub(lambda found: f"{found[1] or ''}'", clean(text or ""))
 
 
 def told(error: BaseException) -> str:

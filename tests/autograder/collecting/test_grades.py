@@ -5,9 +5,8 @@ import io
 import re
 
 import pytest
-from nbgrader.api import Gradebook
 
-from autograder.grading.classroom.formula_escaping import harmless
+from autograder.grading.notebook.result import harmless
 from tests.autograder.collecting.conftest import FIRST, SECOND
 
 ROSTER = """id,first_name,last_name,email,lms_user_id
@@ -173,27 +172,6 @@ def test_the_export_itself_is_not_replaced(graded, run):
 
 def test_nothing_graded_is_a_sentence(root, run, book):
     assert "grade first" in run("grades", "--to", root / "x.csv")[2]
-
-
-def test_nbgraders_export_is_the_same_but_for_formulas(graded, monkeypatch):
-    from nbgrader.plugins import CsvExportPlugin
-
-    from autograder.grading.classroom.folders import Course
-    from autograder.grading.classroom.formula_escaping import HarmlessCsv
-
-    config = Course(graded).config
-    assert config.ExportApp.plugin_class.endswith(HarmlessCsv.__name__)
-    found = []
-    for plugin in (CsvExportPlugin(), HarmlessCsv()):
-        plugin.to = str(graded / "export.csv")
-        with Gradebook(config.CourseDirectory.db_url) as book:
-            plugin.export(book)
-        found.append(list(csv.reader((graded / "export.csv").read_text().splitlines())))
-    stock, ours = found
-    assert [[cell.removeprefix("'") for cell in row] for row in ours] == [
-        [cell.replace("None", "0.0") for cell in row] for row in stock
-    ]
-    assert sum("'=HYPERLINK(1)" in row for row in ours) == 2
 
 
 @pytest.mark.parametrize("text", ["=1", " =1", "+1", "-1", "@x", "\t=1", "\uff1d1", "\r=1"])
