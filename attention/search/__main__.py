@@ -120,22 +120,21 @@ def progress(sentence: str) -> None:
 
 def nearest(question: str, found: Index, model: Model, top: int) -> list[tuple[float, int]]:
     """Cosine and row of the passages that are nearest to a question, the nearest first."""
-    k = min(top, len(found.passages))
+    k = min(top, len(found.rows))
     if not k:
         return []
     asked = model.vectors([question])  # (1, d_model)
-    cosines, rows = published_model.search(asked, found.passages.vectors, k)  # (1, k) each
+    cosines, rows = published_model.search(asked, found.vectors, k)  # (1, k) each
     return list(zip(cosines[0].tolist(), rows[0].tolist(), strict=True))
 
 
 def described(rows: Iterable[tuple[float, int]], found: Index) -> Iterable[dict[str, Any]]:
     """Passages as dicts; a place has a unit: line, cell or page."""
     for cosine, row in rows:
-        file = found.file_of(row)
-        first, last = found.passages.places[row].tolist()
-        unit = reading.UNITS.get(file.kind, "line")
-        place = {"file": shown_path(file.path), "unit": unit, "first": first, "last": last}
-        yield {**place, "cosine": round(cosine, 4), "text": found.passages.text_of(row)}
+        file, one = found.rows[row]
+        unit = reading.UNITS.get(reading.kind_of(Path(file.path)), "line")
+        place = {"file": shown_path(file.path), "unit": unit, "first": one.first, "last": one.last}
+        yield {**place, "cosine": round(cosine, 4), "text": one.text}
 
 
 def shown_path(path: str) -> str:

@@ -87,7 +87,7 @@ def read(content: bytes, kind: str, pieces: int = PIECES) -> tuple[list[Passage]
     if kind == "pdf":
         found, note = list(_of_pdf(content, pieces)), ""
         return found, note if found else "has no text: it may be a scan"
-    text, note = _decoded(content)
+    text, note = _decoded(content), ""
     if kind == "notebook":
         return list(_of_notebook(text, pieces)), note
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -96,26 +96,22 @@ def read(content: bytes, kind: str, pieces: int = PIECES) -> tuple[list[Passage]
     if long:
         cut = f"has more than {LONGEST_LINE:,} characters in line {long[0]}"
         cut += f" and {len(long) - 1} more" if long[1:] else ""
-        note = f"{note}; it {cut}" if note else cut
-        note += ": only the first of them are searched"
+        note = f"{cut}: only the first of them are searched"
     found = list(passages(text, kind, pieces))
     return found, note if found or note else "holds no words, only data"
 
 
-def _decoded(content: bytes) -> tuple[str, str]:
-    """A text, and a note if it is not UTF-8; ReadingError if it looks like none."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return content.decode("utf-16"), ""
-        except UnicodeDecodeError:
-            raise ReadingError("begins like UTF-16, but is not: it is left out") from None
+def _decoded(content: bytes) -> str:
+    """A text in UTF-8; ReadingError if it is none."""
     if b"\0" in content:
-        raise ReadingError("is left out: it is no text")
+        raise ReadingError("is left out: it is no text in UTF-8")
     try:
-        return content.decode("utf-8-sig"), ""
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        text = content.decode("cp1252", errors="replace")
-        return text, f"is not UTF-8 at byte {error.start + 1}: it is read as Windows-1252"
+        raise ReadingError(
+            f"is left out: it is not UTF-8 at byte {error.start + 1}; convert it, for instance "
+            "with iconv -f LATIN1 -t UTF-8"
+        ) from None
 
 
 def _of_notebook(text: str, pieces: int) -> Iterator[Passage]:
