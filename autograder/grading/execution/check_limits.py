@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from autograder.inside.answer import AnyAnswer
 from autograder.inside.isolation import data_held
-from autograder.inside.limits import out_of_memory
 
 AGAIN_SECONDS = 1.0  # where an exception is swallowed, by a destructor say, the next one is not
 LOOK_SECONDS = 0.1
@@ -81,16 +80,11 @@ class OwnTime:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._watched), thrown)
 
 
-class MachineShort(Exception):
-    """This process may take less memory than a check may; str() says what to do."""
-
-
 @contextlib.contextmanager
 def own_memory(most: int) -> Iterator[None]:
     """Let this process take at most ``most`` bytes more than it holds now.
 
-    What asks for more gets MemoryError or, from PyTorch, RuntimeError; MachineShort where the
-    machine allows this process less than that: whoever is graded is not to blame. Only on Linux.
+    What asks for more gets MemoryError or, from PyTorch, RuntimeError. Only on Linux.
     """
     held = data_held()
     if held is None:
@@ -99,18 +93,10 @@ def own_memory(most: int) -> Iterator[None]:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = held + most
-    allowed = min((one for one in (soft, hard) if one != resource.RLIM_INFINITY), default=wanted)
-    resource.setrlimit(resource.RLIMIT_DATA, (min(wanted, allowed), hard))
+    set_already = [one for one in (soft, hard) if one != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min([held + most, *set_already]), hard))
     try:
         yield
-    except (MemoryError, RuntimeError) as error:
-        if allowed < wanted and out_of_memory(error):
-            raise MachineShort(
-                f"a limit of {allowed >> 20} MiB is set for the data of this process (ulimit -d), "
-                f"and a check may take {most >> 20} MiB: raise the limit and grade again"
-            ) from error
-        raise
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 

@@ -21,13 +21,12 @@ from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import CheckFailed, imported, not_defined
 from autograder.grading.execution.assemble import error_output
 from autograder.grading.execution.check_limits import (
-    MachineShort,
     OutOfOwnTime,
     OwnTime,
     Waiting,
     own_memory,
 )
-from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
+from autograder.grading.execution.task import Graded, Task, WorkFailed
 from autograder.grading.notebook.result import Exercise, Result, clean
 from autograder.grading.notebook.submission import below
 from autograder.inside.limits import Limits, out_of_memory
@@ -252,8 +251,6 @@ def outcome(task: Task) -> Graded | WorkFailed:
         return run(task)
     except SandboxRefused:
         raise
-    except MachineShort as error:
-        return WorkerLost(str(error))
     except Exception as error:
         return WorkFailed.by(error)
 

@@ -3,8 +3,7 @@
 ``reasons.json``           written last, in one step: where it is, the grading was complete. It says
                            how the work was graded, and holds digests of what the result depends
                            on, by which a later run recognises unchanged work
-``timestamp.txt``          generate_feedback replaces a page only if this time is later than the
-                           one beside the page
+``timestamp.txt``          when it was handed in, by which ``nbgrader autograde`` knows newer work
 ``submission_secret.txt``  release_feedback makes of it the page's name in the exchange
 
 The last two are nbgrader's; release_feedback stops for the whole class where one of them is
@@ -15,7 +14,7 @@ import json
 import re
 import secrets
 import shutil
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +87,10 @@ def write_companions(submitted: Path, autograded: Path, feedback: Path) -> None:
     """Write both files into the folder ``autograded``, where a submission was graded anew.
 
     submitted  the student's folder, which may lack both files or hold anything in their place
-    feedback   the folder of the page that is to be replaced, if there is one
+    feedback   the folder of its page, if there is one: a new page has the secret of the old one
     """
     autograded.mkdir(parents=True, exist_ok=True)
-    write_time(autograded, _later(moment(submitted), moment(feedback)))
+    write_time(autograded, moment(submitted) or NO_TIME)
     make_room(autograded / SECRET)
     # The one that ``nbgrader submit`` gave; a link would lead to another student's.
     own = "" if is_linked(submitted) else _secret(submitted)
@@ -102,17 +101,6 @@ def write_companions(submitted: Path, autograded: Path, feedback: Path) -> None:
 def has_companions(autograded: Path) -> bool:
     """Whether both files are there."""
     return bool(timestamp(autograded) and _secret(autograded))
-
-
-def _later(submitted: datetime | None, page: datetime | None) -> datetime:
-    """The time of submission; if the page is as late, the next moment after the page's.
-
-    No later: ``nbgrader autograde`` passes over a submission from before this time.
-    """
-    submitted = submitted or NO_TIME
-    if page is None or submitted > page:
-        return submitted
-    return page + min(timedelta(microseconds=1), datetime.max - page)
 
 
 def write_time(folder: Path, time: datetime) -> None:

@@ -1,7 +1,6 @@
 """The grader's own memory for one check: what asks for more gets an exception, and no more."""
 
 import resource
-import subprocess
 import sys
 import threading
 
@@ -42,21 +41,3 @@ def test_on_another_thread_as_well():
     thread.start()
     thread.join()
     assert len(found) == 1
-
-
-LIMITED = """
-import resource
-from autograder.grading.execution.check_limits import MachineShort, own_memory
-resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, resource.RLIM_INFINITY))
-try:
-    with own_memory(1 << 30):
-        bytearray(600 << 20)
-except MachineShort as error:
-    print(error)
-"""
-
-
-def test_a_lower_limit_of_the_machine_is_nobodys_fault():
-    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
-    assert done.stdout.startswith("a limit of 400 MiB is set for the data of this process")
-    assert "grade again" in done.stdout
