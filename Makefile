@@ -10,7 +10,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-search bench-term
+.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-peers bench-search bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -68,13 +68,13 @@ attacks: install        ## let hostile notebooks and replies try to earn points 
 	$(BIN)/python -m tests.autograder.attacks
 	$(BIN)/python -m tests.autograder.replies --kinds 1
 
-bench-grading: install  ## compare the speed of grading with stock nbgrader, and one worker with two
+bench-grading: install  ## compare one worker with two in grading a class
 	$(BIN)/python -m benchmarks.grading
 
 bench-busy: install     ## grade five lessons while ten other programs keep the cores busy
 	$(BIN)/python -m benchmarks.term 01 08 11 15 17 --students 20 --hostile 0 --busy 10
 
-bench-attention: install  ## compare the course's attention with PyTorch's
+bench-attention: install  ## compare the course's attention with PyTorch's kernel
 	$(BIN)/python benchmarks/attention_kernels.py
 
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
@@ -113,9 +113,6 @@ bench-evidence: install ## train again what is not recorded of the lessons' clai
 
 bench-gpu: install      ## on a machine with CUDA, train, judge and time all in ten minutes: docs/training.md
 	benchmarks/on_a_gpu.sh $(BIN)/python
-
-bench-install: install  ## what a student's first installation costs, in time and disk
-	$(BIN)/python -m benchmarks.install
 
 install: .venv/installed  ## make the environment .venv
 

@@ -3,37 +3,33 @@
     python benchmarks/attention_kernels.py [--quick] [--lengths 128 512 2048] [--devices cpu cuda]
 
 Every block is one run: its rows take turns, so that a busy machine slows all of them alike, and the
-ratios compare with its first row (below 1 is faster, or smaller). The layers have a block for each
-kind of mask, which all rows get. Plain attention is shown with tables (B, H, T, T) that are
-allocated anew, as they are, and with tables that are kept, the fused kernel in float32 and, with
-the conversions, in bfloat16. Time is the shortest of all repeats, since other programs can only add
-to it; with --threads 1 it is processor time.
-Backward computes the gradients of the inputs and of all parameters. Memory is the peak above what
-was allocated before, inputs and weights left out. On a CPU it is that of PyTorch's allocator,
+ratios compare with its first row (below 1 is faster, or smaller). Plain attention is shown with
+tables (B, H, T, T) that are allocated anew, as they are, and with tables that are kept, the fused
+kernel in float32 and, with the conversions, in bfloat16. Time is the shortest of all repeats, since
+other programs can only add to it; with --threads 1 it is processor time.
+Backward computes the gradients of the inputs. Memory is the peak above what was allocated before,
+inputs left out. On a CPU it is that of PyTorch's allocator,
 counted by its profiler.
 """
 
 import argparse
 import contextlib
-import functools
 import math
 import os
 import time
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
 
-from attention.masked_attention import causal_mask, masked_attention, padding_mask
-from attention.multi_head_attention import MultiHeadAttention
+from attention.masked_attention import masked_attention
 from attention.scaled_dot_product_attention import scaled_dot_product_attention
 
 BATCH, D_MODEL, N_HEADS = 2, 256, 8
 
 
 def kernels(T, device):
-    """Inputs q, k, v, and named functions of them with the parameters that each has (none)."""
+    """Inputs q, k, v, and named functions of them."""
     shape = (BATCH, N_HEADS, T, D_MODEL // N_HEADS)
     inputs = [torch.randn(shape, device=device, requires_grad=True) for _ in range(3)]
 
@@ -42,46 +38,10 @@ def kernels(T, device):
         return torch.stack([scaled_dot_product_attention(*head) for head in heads], 1)
 
     return inputs, {
-        "F.scaled_dot_product_attention": (F.scaled_dot_product_attention, []),
-        "scaled_dot_product_attention": (scaled_dot_product_attention, []),
-        "masked_attention": (masked_attention, []),
-        "loop over heads": (loop, []),
-    }
-
-
-def masks(T, device):
-    """The library's masks by name, each with the same one as arguments of PyTorch's layer."""
-    causal = causal_mask(T, device)
-    real = padding_mask(torch.tensor([T, T - T // 4], device=device), T)  # (B, 1, T)
-    return {
-        "no mask": (None, {}),
-        "causal mask (T, T)": (causal, {"attn_mask": ~causal}),
-        "padding mask (B, 1, T)": (real, {"key_padding_mask": ~real.squeeze(1)}),
-    }
-
-
-def layers(T, device, name="no mask"):
-    """Input x, and PyTorch's layer and the library's as functions of it, with the same weights."""
-    mask, same = masks(T, device)[name]
-    inputs = [torch.randn(BATCH, T, D_MODEL, device=device, requires_grad=True)]
-    theirs = nn.MultiheadAttention(D_MODEL, N_HEADS, batch_first=True, device=device)
-    explicit, fused = (
-        MultiHeadAttention(D_MODEL, N_HEADS, fused=fused).to(device) for fused in (False, True)
-    )
-    with torch.no_grad():
-        for ours in (explicit, fused):
-            for letter, weight, bias in zip(
-                "qkv", theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True
-            ):
-                getattr(ours, f"W_{letter}").weight.copy_(weight)
-                getattr(ours, f"W_{letter}").bias.copy_(bias)
-            ours.W_o.load_state_dict(theirs.out_proj.state_dict())
-    a, b, c = (list(layer.parameters()) for layer in (theirs, explicit, fused))
-    return inputs, {
-        "nn.MultiheadAttention": (lambda x: theirs(x, x, x, need_weights=False, **same)[0], a),
-        "nn.MultiheadAttention, with weights": (lambda x: theirs(x, x, x, **same)[0], a),
-        "MultiHeadAttention": (lambda x: explicit(x, x, x, mask), b),
-        "MultiHeadAttention, fused": (lambda x: fused(x, x, x, mask), c),
+        "F.scaled_dot_product_attention": F.scaled_dot_product_attention,
+        "scaled_dot_product_attention": scaled_dot_product_attention,
+        "masked_attention": masked_attention,
+        "loop over heads": loop,
     }
 
 
@@ -97,22 +57,22 @@ def tables(T, device):
     return inputs, {
         "fused": named["F.scaled_dot_product_attention"],
         "plain, new tables": named["masked_attention"],
-        "plain, kept tables": (kept, []),
+        "plain, kept tables": kept,
     }
 
 
 def types(T, device):
     """Inputs q, k, v in float32, and the fused kernel in that type and in bfloat16."""
     inputs, named = kernels(T, device)
-    fused, _ = named["F.scaled_dot_product_attention"]
+    fused = named["F.scaled_dot_product_attention"]
 
     def short(q, k, v):
         return fused(q.bfloat16(), k.bfloat16(), v.bfloat16()).float()
 
-    return inputs, {"fused, float32": (fused, []), "fused, bfloat16": (short, [])}
+    return inputs, {"fused, float32": fused, "fused, bfloat16": short}
 
 
-def action(function, parameters, inputs, backward):
+def action(function, inputs, backward):
     """A function without arguments that runs ``function``, with its gradients if ``backward``."""
     if not backward:
 
@@ -124,7 +84,7 @@ def action(function, parameters, inputs, backward):
 
     def both():
         result = function(*inputs)
-        torch.autograd.grad(result, [*inputs, *parameters], torch.ones_like(result))
+        torch.autograd.grad(result, inputs, torch.ones_like(result))
 
     return both
 
@@ -194,29 +154,23 @@ def agree(functions, inputs):
 
 
 def block(kind, make, T, device, backward, seconds):
-    """Measure one block and print it; returns (time ratio, memory ratio) by name."""
+    """Measure one block and print it."""
     torch.manual_seed(0)
     inputs, named = make(T, device)
-    gap = agree([function for function, _ in named.values()], inputs)
-    runs = [action(*pair, inputs, backward) for pair in named.values()]
+    gap = agree(list(named.values()), inputs)
+    runs = [action(function, inputs, backward) for function in named.values()]
     clock = times(runs, device, seconds)
     memory = [peak_mib(run, device) for run in runs]
-    print(f"\n{kind}, {device}, T={T}, {_way(backward)} (largest difference {gap:.0e})")
+    way = "forward + backward" if backward else "forward"
+    print(f"\n{kind}, {device}, T={T}, {way} (largest difference {gap:.0e})")
     print(f"  {'':<36}{'ms':>10}{'ratio':>8}{'MiB':>10}{'ratio':>8}")
-    ratios = {}
     for name, spent, held in zip(named, clock, memory, strict=True):
-        ratios[name] = (spent / clock[0], held / memory[0] if memory[0] else 1.0)
-        time_ratio, memory_ratio = ratios[name]
-        print(f"  {name:<36}{spent:>10.2f}{time_ratio:>8.2f}{held:>10.1f}{memory_ratio:>8.2f}")
-    return ratios
-
-
-def _way(backward):
-    return "forward + backward" if backward else "forward"
+        more = held / memory[0] if memory[0] else 1.0
+        print(f"  {name:<36}{spent:>10.2f}{spent / clock[0]:>8.2f}{held:>10.1f}{more:>8.2f}")
 
 
 def main(arguments=None):
-    """Print all blocks, and how the fused layer compares with nn.MultiheadAttention."""
+    """Print all blocks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lengths", type=int, nargs="+", default=[128, 512, 2048])
     available = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -228,23 +182,14 @@ def main(arguments=None):
         torch.set_num_threads(options.threads)
     seconds = 0.2 if options.quick else 2.0
     print(f"B={BATCH}, d_model={D_MODEL}, H={N_HEADS}, float32, torch {torch.__version__}")
-    summary = []
     for device in options.devices:
         threads = f"{torch.get_num_threads()} threads"
         print(f"\n=== {torch.cuda.get_device_name() if device == 'cuda' else f'CPU, {threads}'}")
         for T in options.lengths:
             for backward in (False, True):
                 block("attention", kernels, T, device, backward, seconds)
-                for name in masks(T, device):
-                    make = functools.partial(layers, name=name)
-                    ratios = block(f"layer, {name}", make, T, device, backward, seconds)
-                    fused = ratios["MultiHeadAttention, fused"]
-                    summary.append((device, f"T={T}", name, _way(backward), *fused))
                 block("attention, its type", types, T, device, backward, seconds)
             block("attention, its tables", tables, T, device, False, seconds)
-    print("\nMultiHeadAttention(fused=True) over nn.MultiheadAttention(need_weights=False):")
-    for device, T, name, way, spent, held in summary:
-        print(f"  {device:<5} {T:<8} {name:<24}{way:<20} time {spent:.2f}   memory {held:.2f}")
 
 
 if __name__ == "__main__":

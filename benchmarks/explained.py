@@ -1,11 +1,24 @@
-"""What lesson 17's benchmark asks of the trained translator: derivatives, effects, pruned heads."""
+"""What the measurements of lesson 17 share: sentences, and what the trained translator is asked."""
+
+import random
 
 import torch
 
 from attention.provided.data.tokens import PAD
+from attention.provided.measuring.rank_agreement import bootstrap
 from attention.provided.models.attention_weights import attentions, watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import masks_from_tokens
+
+
+def sentences(pairs, corpus, count, seed=0):
+    """So many of the pairs, as a batch."""
+    return corpus.batch(random.Random(seed).sample(pairs, min(count, len(pairs))))
+
+
+def interval(numbers):
+    """Mean and bounds, rounded for the file."""
+    return [round(number, 4) for number in bootstrap(numbers)]
 
 
 def mean_attention(looks, ending):

@@ -1,15 +1,8 @@
-"""How much faster than stock nbgrader a class is graded: ``make bench-grading``.
+"""What a second worker brings in grading a class: ``make bench-grading``.
 
-Both grade the same 40 honest submissions of lesson 01 on the same cores, one after the other:
-`nbgrader autograde` as it comes, and `autograder grade` with the sandbox on and two workers. These
-are timed before and after stock nbgrader and the slower time counts, so that other work on the
-machine favours neither. The line ``ratio: R`` is the throughput of two workers over that of stock
-nbgrader.
-
-Then a class of 300 shows what a second worker brings: processes of this machine's own, and workers
-of a Dask cluster, which have graded before. Two are timed before and after one, and again the
-slower time counts. Four hand-ins alone show what the start costs, mostly imports, which a second
-worker cannot share.
+A class of 300 in lesson 01 is graded by workers of this machine, and by those of a Dask cluster,
+which have graded before. Two are timed before and after one, and the slower time counts. Four
+hand-ins alone show what the start costs, mostly imports, which a second worker cannot share.
 """
 
 import argparse
@@ -39,18 +32,13 @@ from autograder.course import configure
 c = configure(get_config(), Path(__file__).resolve().parent)
 """
 PROGRAMS = Path(sys.executable).parent
-NBGRADER = str(PROGRAMS / "nbgrader")
 GRADE = [str(PROGRAMS / "autograder"), "grade", "--sandbox", "required", "--regrade"]
-STOCK = """\
-del c["Autograde"]  # nbgrader's own steps: clean, execute in a kernel, save
-"""
 
 
-def make_course(folder, students, stock):
+def make_course(folder, students):
     """A course with ``students`` submissions: right, right in another way, and with one mistake."""
     (folder / "autograder").mkdir(parents=True)
-    config = CONFIG + (STOCK if stock else "")
-    (folder / "nbgrader_config.py").write_text(config, encoding="utf-8")
+    (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     shutil.copytree(ROOT / "solutions" / SLUG, folder / "solutions" / SLUG)
     checks = list(registry.of_lesson(SLUG.partition("_")[2]).values())
     for number in range(students):
@@ -94,48 +82,21 @@ def _watch(process, peak, itself):
         time.sleep(max(0.5, 50 * (time.thread_time() - start)))
 
 
-def scores(folder):
-    """The scores of the gradebook, as nbgrader exports them."""
-    export = [NBGRADER, "export", "--to", "out.csv"]
-    subprocess.run(export, cwd=folder, check=True, capture_output=True)
-    rows = (folder / "out.csv").read_text().splitlines()[1:]
-    return sorted((row.split(",")[3], row.split(",")[9]) for row in rows)
-
-
 def main():
-    """Run both and print the comparisons."""
+    """Run and print the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--students", type=int, default=40, help="for nbgrader; 0: leave it out")
-    parser.add_argument("--class-size", type=int, default=300, help="for the scaling; 0: leave out")
+    parser.add_argument("--students", type=int, default=300)
     options = parser.parse_args()
     print("load of the machine before: {:.1f} {:.1f} {:.1f}".format(*os.getloadavg()))
     with tempfile.TemporaryDirectory() as folder:
-        if options.students:
-            against_stock(Path(folder), options.students)
-        if options.class_size:
-            scaling(Path(folder), options.class_size)
-
-
-def against_stock(folder, count):
-    """Grade the same class with stock nbgrader and with two workers."""
-    stock, ours = folder / "stock", folder / "ours"
-    for course in (stock, ours):
-        _released(course, count, stock=course == stock)
-    pair = [*GRADE, "--workers", "2"]
-    two = report("two workers", count, *timed(pair, ours), workers=2)
-    before = report("nbgrader autograde", count, *timed([NBGRADER, "autograde", SLUG], stock))
-    two = max(two, report("two workers again", count, *timed(pair, ours), workers=2))
-    if scores(stock) != scores(ours):
-        sys.exit("the scores differ")
-    print(f"The same scores for all {count}.")
-    print(f"ratio: {before / two:.1f}")
+        scaling(Path(folder), options.students)
 
 
 def scaling(folder, count):
     """Grade one class with one worker and with two, of this machine's own and of a cluster."""
     course, alone = folder / "scaling", folder / "alone"
     for place, size in {course: count, alone: 4}.items():
-        _released(place, size, stock=False)
+        _released(place, size)
     for kind, grade in {"own": _own, "Dask": _on_cluster}.items():
         report(f"1 {kind} worker", 4, *grade(alone, 1))
         seconds = []
@@ -159,10 +120,10 @@ def _on_cluster(course, workers):
         return timed(command, course)[0], None  # its memory is not ours
 
 
-def _released(course, count, stock):
+def _released(course, count):
     """A course whose assignment nbgrader knows, with a class's hand-ins."""
-    make_course(course, count, stock)
-    release = [NBGRADER, "generate_assignment", SLUG]
+    make_course(course, count)
+    release = [str(PROGRAMS / "nbgrader"), "generate_assignment", SLUG]
     subprocess.run(release, cwd=course, check=True, capture_output=True)
 
 

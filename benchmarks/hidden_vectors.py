@@ -13,7 +13,7 @@ from attention.provided.models import translators
 from attention.provided.models.model_file import load
 from attention.train.core.model import SIZES
 from attention.transformer import Transformer
-from benchmarks.drawn import interval, sentences
+from benchmarks.explained import interval, sentences
 
 SEEDS, PROBED = (0, 1, 2), 400
 

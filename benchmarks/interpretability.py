@@ -30,8 +30,14 @@ from attention.provided.measuring import rank_agreement
 from attention.provided.measuring.other_weights import effective_attention, largest_change
 from attention.provided.models import rearranged_attention
 from attention.train import shipped
-from benchmarks.drawn import interval, sentences
-from benchmarks.explained import gradients, mean_attention, prefix_effects, right_letters
+from benchmarks.explained import (
+    gradients,
+    interval,
+    mean_attention,
+    prefix_effects,
+    right_letters,
+    sentences,
+)
 from benchmarks.hidden_vectors import SEEDS, attribution, identifiability, probes
 from benchmarks.pruning import pruning
 

@@ -6,8 +6,7 @@ A part of `benchmarks.interpretability`.
 import random
 
 from attention.interpretability import HeadImportance
-from benchmarks.drawn import sentences
-from benchmarks.explained import exact_without
+from benchmarks.explained import exact_without, sentences
 
 CHOSEN, PRUNED = 200, 500  # sentences that heads are chosen by, and that are tested
 

@@ -81,14 +81,9 @@ def write(folder):
 
 def named(found):
     """The name of the docstring in which each passage of an index stands."""
-    names = []
-    for file in found.files:
-        lines = Path(file.path).read_text(encoding="utf-8").split("\n")
-        places = found.passages.places[len(names) : len(names) + file.count, 0].tolist()
-        for first in places:
-            heads = (line[3:] for line in reversed(lines[:first]) if line.startswith("## "))
-            names.append(next(heads))
-    return names
+    for file, passage in found.rows:
+        lines = Path(file.path).read_text(encoding="utf-8").split("\n")[: passage.first]
+        yield next(line[3:] for line in reversed(lines) if line.startswith("## "))
 
 
 def bm25(questions, texts):
@@ -121,10 +116,10 @@ def quality(small):
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder))
         found = indexes.renewed([Path(folder)], Path(folder) / "index", model, print)
-        names = named(found)
-    texts = [found.passages.text_of(row) for row in range(len(names))]
+        names = list(named(found))
+    texts = [passage.text for _, passage in found.rows]
     asked = list(QUESTIONS)
-    _, ours = search(model.vectors(asked), found.passages.vectors, len(names))
+    _, ours = search(model.vectors(asked), found.vectors, len(names))
     words = bm25(asked, texts).argsort(dim=1, descending=True, stable=True)
     version = sys.version.split()[0]
     print(f"Python {version}, {len(MODULES)} modules, {len(names)} passages; {name}\n")

@@ -27,7 +27,7 @@ from autograder.term.course_file import LessonChoice
 
 PAGES = Path(__file__).parent / "pages"
 ALWAYS = ("LICENSE", "LICENSE-TEXT", "constraints.txt", FILE)
-ROOM = "2 GB"  # `make bench-install` says how much it was
+ROOM = "2 GB"  # of an environment with what a release needs
 # What a student's copy can run, besides the notebooks; others need what is not there.
 STARTS = (
     *("autograder.__main__", "autograder.check", "autograder.validation"),

@@ -10,8 +10,7 @@ from attention.interpretability import LeaveOneOut, perturb_attention
 from attention.provided.data.tokens import PAD
 from attention.provided.measuring import rank_agreement
 from attention.train import shipped
-from benchmarks.drawn import interval
-from benchmarks.explained import gradients, mean_attention
+from benchmarks.explained import gradients, interval, mean_attention
 from benchmarks.interpretability import ROWS, lengths, long_sentences
 
 TRIES = 20  # random directions for each row

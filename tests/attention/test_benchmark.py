@@ -1,6 +1,5 @@
 """The benchmarks of attention, of searches and of training: rows agree, tables are complete."""
 
-import functools
 import re
 
 import pytest
@@ -8,16 +7,11 @@ import torch
 
 from benchmarks import attention_kernels, decoding, training
 
-MAKES = [attention_kernels.kernels, attention_kernels.tables] + [
-    functools.partial(attention_kernels.layers, name=name)
-    for name in attention_kernels.masks(16, "cpu")
-]
 
-
-@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize("make", [attention_kernels.kernels, attention_kernels.tables])
 def test_all_rows_compute_the_same(make):
     inputs, named = make(16, "cpu")
-    assert attention_kernels.agree([function for function, _ in named.values()], inputs) < 1e-5
+    assert attention_kernels.agree(list(named.values()), inputs) < 1e-5
 
 
 def test_peak_memory_counts_what_is_held_at_once():
@@ -31,13 +25,11 @@ def test_peak_memory_counts_what_is_held_at_once():
     assert 3 <= attention_kernels.peak_mib(run, "cpu") < 3.1
 
 
-def test_the_table_ends_with_the_fused_layer(capsys):
+def test_each_block_has_a_row_for_each_way(capsys):
     attention_kernels.main(["--quick", "--lengths", "16", "--devices", "cpu"])
     shown = capsys.readouterr().out
-    assert shown.count("F.scaled_dot_product_attention") == 2
-    assert shown.count("loop over heads") == 2
-    assert shown.split("need_weights=False):")[1].count("  cpu   T=16") == 6
-    assert shown.count("layer, causal mask (T, T), cpu, T=16, forward") == 2
+    assert shown.count("F.scaled_dot_product_attention") == shown.count("loop over heads") == 2
+    assert shown.count("fused, bfloat16") == 2 and shown.count("plain, kept tables") == 1
 
 
 def test_searches_with_and_without_a_cache_are_compared(capsys, monkeypatch):

@@ -94,26 +94,6 @@ def twins(rows: Sequence[Docstring]) -> list[tuple[int, int]]:
     )
 
 
-def components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Number the connected parts of a graph: for each of ``count`` places the number of its part.
-
-    >>> components(5, [(0, 3), (3, 4)])
-    [0, 1, 2, 0, 0]
-    """
-    parent = list(range(count))
-
-    def top(place: int) -> int:
-        while parent[place] != place:
-            parent[place] = parent[parent[place]]
-            place = parent[place]
-        return place
-
-    for i, j in pairs:
-        low, high = sorted((top(i), top(j)))
-        parent[high] = low
-    return [top(place) for place in range(count)]
-
-
 def in_words(name: str) -> str:
     """Cut the name of a function or class into words.
 
