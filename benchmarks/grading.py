@@ -36,7 +36,10 @@ GRADE = [str(PROGRAMS / "autograder"), "grade", "--sandbox", "required", "--regr
 
 
 def make_course(folder, students):
-    """A course with ``students`` submissions: right, right in another way, and with one mistake."""
+    """A course, whose assignment nbgrader knows, with so many submissions.
+
+    They are right, right in another way, or with one mistake.
+    """
     (folder / "autograder").mkdir(parents=True)
     (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     shutil.copytree(ROOT / "solutions" / SLUG, folder / "solutions" / SLUG)
@@ -47,6 +50,8 @@ def make_course(folder, students):
         other = kinds[number % 3]
         notebook = sample_class.handed_in(SLUG, {item.name: other(item)[0]} if other else {})
         sample_class.submit(notebook, folder, f"student-{number:03}", SLUG)
+    release = [str(PROGRAMS / "nbgrader"), "generate_assignment", SLUG]
+    subprocess.run(release, cwd=folder, check=True, capture_output=True)
 
 
 def timed(command, folder, itself=False):
@@ -96,7 +101,7 @@ def scaling(folder, count):
     """Grade one class with one worker and with two, of this machine's own and of a cluster."""
     course, alone = folder / "scaling", folder / "alone"
     for place, size in {course: count, alone: 4}.items():
-        _released(place, size)
+        make_course(place, size)
     for kind, grade in {"own": _own, "Dask": _on_cluster}.items():
         report(f"1 {kind} worker", 4, *grade(alone, 1))
         seconds = []
@@ -118,13 +123,6 @@ def _on_cluster(course, workers):
         some = [f"--student=student-{number:03}" for number in range(2 * workers)]
         timed([*command, *some], course)
         return timed(command, course)[0], None  # its memory is not ours
-
-
-def _released(course, count):
-    """A course whose assignment nbgrader knows, with a class's hand-ins."""
-    make_course(course, count)
-    release = [str(PROGRAMS / "nbgrader"), "generate_assignment", SLUG]
-    subprocess.run(release, cwd=course, check=True, capture_output=True)
 
 
 def report(what, count, seconds, peak, workers=1):

@@ -6,7 +6,6 @@ They are for a grading in the sandbox only. Many more attacks are in ``tests/aut
 
 HARMS = {
     "ends its process": "import os\n\nos._exit(0)",
-    "kills its parent": "import os\nimport signal\n\nos.kill(os.getppid(), signal.SIGKILL)",
     "never ends": """
 import time
 
@@ -48,13 +47,6 @@ import torch
 
 def @NAME@(*inputs, **named):
     return torch.zeros(2**20, 4, dtype=torch.float64)
-""",
-    "replies with a list in lists": """
-def @NAME@(*inputs, **named):
-    reply = []
-    for _ in range(100_000):
-        reply = [reply]
-    return reply
 """,
     "raises an error of a million letters": """
 def @NAME@(*inputs, **named):

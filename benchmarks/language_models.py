@@ -126,12 +126,10 @@ def measure(names, seeds, steps, jobs=1, count=500):
         if shares:
             row.setdefault("largest share", []).append(shares)
     settings = {"seeds": list(seeds), "steps": steps, "words": LONG, "topics": keywords.KEYS}
-    settings |= {"of topics": len(keywords.TOPICS), "test": count, "batch": summarisers.BATCH}
-    settings |= {"learning_rate": summarisers.LEARNING_RATE, "balance": summarisers.BALANCE}
-    settings |= {"d_model": summarisers.D_MODEL, "n_heads": summarisers.N_HEADS}
-    settings |= {"d_ff": summarisers.D_FF, "block": summarisers.BLOCK}
-    settings |= {"stride": summarisers.STRIDE, "experts": summarisers.EXPERTS}
-    settings |= {"chosen": summarisers.CHOSEN, "torch": torch.__version__.split("+")[0]}
+    named = ("batch", "learning_rate", "balance", "d_model", "n_heads", "d_ff", "block", "stride")
+    settings |= {"of topics": len(keywords.TOPICS), "test": count}
+    settings |= {name: getattr(summarisers, name.upper()) for name in (*named, "experts", "chosen")}
+    settings["torch"] = torch.__version__.split("+")[0]
     command = "python -m benchmarks.language_models"
     return {"command": command, "settings": settings, "models": rows, "baselines": baselines()}
 

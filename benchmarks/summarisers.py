@@ -20,7 +20,7 @@ from attention.masked_attention import causal_mask
 from attention.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
 from attention.provided.data import keywords
 from attention.provided.progress import Bar
-from attention.provided.training_steps import descend, fewer
+from attention.provided.training_steps import descend
 from attention.sequence_to_sequence import masked_cross_entropy
 from attention.tokens_and_positions import embed
 from attention.transformer import Transformer
@@ -147,9 +147,8 @@ def train(
     balance  factor of the loss that spreads tokens over experts
 
     The learning rate rises for a fifth of the steps, then falls to 0 as half a wave of the cosine.
-    While nbgrader runs the notebook, there are 8 steps at most.
     """
-    steps, draw = fewer(steps, 8), torch.Generator().manual_seed(seed)
+    draw = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.2

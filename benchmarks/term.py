@@ -168,7 +168,7 @@ class Term:
 def _cluster(options, course):
     """The address of a scheduler or None; of a local cluster one worker is killed."""
     if not options.local_cluster:
-        yield options.cluster
+        yield None
         return
     with local_cluster(options.local_cluster) as (address, workers):
         over = threading.Event()
@@ -212,9 +212,7 @@ def _parser():
     add("--hostile", type=int, default=10, metavar="N", help="every Nth student is; 0: none")
     add("--seed", type=int, default=1)
     add("--busy", type=int, default=0, metavar="N", help="so many loops beside it (default: none)")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--cluster", help="the address of a Dask scheduler")
-    where.add_argument("--local-cluster", type=int, metavar="N", help="N Dask workers, one killed")
+    add("--local-cluster", type=int, metavar="N", help="N Dask workers of this machine, one killed")
     return parser
 
 

@@ -1,7 +1,6 @@
 """The speed ladder of training, beside nn.Transformer: ``make bench-train``.
 
     python -m benchmarks.training [--size mini|tiny|base] [--device cpu|cuda] [--compile] [--quick]
-        [--seconds S] [--product N]
 
 Each rung adds one thing to the rungs below it. All train the same model, with dropout, on the same
 batches in the same loop: zero the gradients, loss, backward, clip, AdamW. A rung takes turns with
@@ -35,7 +34,7 @@ SIZES = {
     "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "vocab_size": 9700},
     "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "vocab_size": 37000},
 }
-DROPOUT, SMOOTHING = 0.1, 0.1
+DROPOUT, SMOOTHING, LENGTH = 0.1, 0.1, 16  # LENGTH: tokens of a sentence
 PRODUCTS = {  # kinds of matrix product, the type of their numbers, and PyTorch's precision
     "float32": (torch.float32, "highest"),
     "TF32": (torch.float32, "high"),  # on a GPU alone
@@ -131,11 +130,11 @@ def trainer(rung, size, device):
     return step
 
 
-def peak_flops(device, dtype, n=None):
+def peak_flops(device, dtype):
     """The most floating-point operations per second of a product of large (n, n) matrices."""
-    n = n or (8192 if device.type == "cuda" else 2048)
+    n = 8192 if device.type == "cuda" else 2048
     a, b = (torch.randn(n, n, device=device, dtype=dtype) for _ in range(2))
-    (spent,) = times([lambda: a @ b], device.type, seconds=1.0 if n > 1000 else 0.0)
+    (spent,) = times([lambda: a @ b], device.type, seconds=1.0)
     return 2 * n**3 / (spent / 1000)
 
 
@@ -155,21 +154,21 @@ def rungs(device, compiled):
 class Ladder:
     """Measures rungs of one size on one device, and prints each as soon as it is known."""
 
-    def __init__(self, size, device, tokens, length, budget, product=None):
+    def __init__(self, size, device, tokens, budget):
         self.size, self.device, self.budget = size, device, budget
-        shape = (tokens // length, length)
+        shape = (tokens // LENGTH, LENGTH)
         draw = torch.Generator().manual_seed(0)
         self.batch = [
             torch.randint(3, size["vocab_size"], shape, generator=draw).to(device) for _ in range(2)
         ]
-        self.tokens = 2 * shape[0] * length
+        self.tokens = 2 * shape[0] * LENGTH
         sizes = {name: value for name, value in size.items() if name != "n_heads"}
-        self.flops = shape[0] * training_flops(length, length, **sizes)
+        self.flops = shape[0] * training_flops(LENGTH, LENGTH, **sizes)
         self.peaks = {}
         for name, (dtype, precision) in PRODUCTS.items():
             if name != "TF32" or device.type == "cuda":
                 torch.set_float32_matmul_precision(precision)
-                self.peaks[name] = peak_flops(device, dtype, product)
+                self.peaks[name] = peak_flops(device, dtype)
 
     def measure(self, *chosen):
         """The seconds of a step for each of the rungs."""
@@ -216,20 +215,16 @@ def main(arguments=None):
     parser.add_argument("--size", choices=SIZES, help="of the model (default: tiny; base on CUDA)")
     parser.add_argument("--device", choices=("cpu", "cuda"))
     parser.add_argument("--tokens", type=int, help="of a batch, on each side")
-    parser.add_argument("--length", type=int, default=16, help="of a sentence (default: 16)")
     parser.add_argument("--compile", action="store_true", help="climb the rung of torch.compile")
     parser.add_argument("--quick", action="store_true", help="shorter runs, for a first look")
-    parser.add_argument("--seconds", type=float, help="of a measurement (default: 5; 1 if quick)")
-    parser.add_argument("--product", type=int, help="side of the matrices behind the MFU")
     options = parser.parse_args(arguments)
     device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     size = options.size or ("base" if device.type == "cuda" else "tiny")
     tokens = options.tokens or (16384 if device.type == "cuda" else 2048)
     shown = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     print(f"{shown}, {torch.get_num_threads()} threads, torch {torch.__version__}, {size} model,")
-    print(f"{tokens} tokens a side in sentences of {options.length}")
-    budget = options.seconds or (1.0 if options.quick else 5.0)
-    ladder = Ladder(SIZES[size], device, tokens, options.length, budget, options.product)
+    print(f"{tokens} tokens a side in sentences of {LENGTH}")
+    ladder = Ladder(SIZES[size], device, tokens, budget=1.0 if options.quick else 5.0)
     for name, peak in ladder.peaks.items():
         print(f"matrix product in {name}: {peak / 1e12:.2f} TFLOP/s")
     print(f"  {'':<30}{'tokens/s':>12}{'ratio':>9}{'MiB':>10}{'MFU':>8}")

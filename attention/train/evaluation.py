@@ -1,8 +1,8 @@
-"""How good a model is: what is measured at the end of a training, and by `--score`."""
+"""How good a model is: what is measured at the end of a training."""
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -18,26 +18,6 @@ from attention.train.corpora.token_ids import Pairs
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import MODERN, Settings
 from attention.transformer import Transformer
-
-TOKENIZE = "none"  # the corpora are tokenised, and their words are counted as they stand
-
-
-def bleu(
-    texts: Sequence[str], references: Sequence[str], tokenize: str = TOKENIZE
-) -> dict[str, Any]:
-    """Return BLEU, sacrebleu's signature, and how long the texts are beside the references."""
-    metric = sacrebleu.BLEU(tokenize=tokenize, force=True)
-    found = metric.corpus_score(texts, [references])
-    return {
-        "BLEU": round(found.score, 2),
-        "signature": str(metric.get_signature()),
-        "length_ratio": round(found.sys_len / found.ref_len, 3) if found.ref_len else None,
-    }
-
-
-def exact(texts: Sequence[str], references: Sequence[str]) -> float:
-    """The share of the texts that are their reference, word for word."""
-    return sum(a == b for a, b in zip(texts, references, strict=True)) / len(texts)
 
 
 def measure(
@@ -74,11 +54,13 @@ def judge_translations(model: Transformer, pairs: Pairs, chosen: Settings) -> di
         texts = translate(model, pairs, pairs.ids[split][judged], chosen.beam, chosen.alpha)
         result[f"{split}_sentences"] = len(texts)
         result[f"{split}_seconds"] = round(time.perf_counter() - begin, 1)
-        if pairs.metric == "BLEU":
-            found = bleu(texts, references)
-            result[split], result["signature"] = found["BLEU"], found["signature"]
+        if pairs.metric == "BLEU":  # of tokenised texts, whose words are counted as they stand
+            metric = sacrebleu.BLEU(tokenize="none", force=True)
+            result[split] = round(metric.corpus_score(texts, [references]).score, 2)
+            result["signature"] = str(metric.get_signature())
         else:
-            result[split] = exact(texts, references)
+            right = sum(a == b for a, b in zip(texts, references, strict=True))
+            result[split] = right / len(texts)
     return result
 
 
@@ -97,14 +79,9 @@ def translate(
     return [pairs.target.decode(row) for row in found.tolist()]
 
 
-def show(result: Mapping[str, Any]) -> None:
-    """Print what was measured, a line each."""
-    for name, value in result.items():
-        print(f"{name:>18}  {value}")
-
-
 def report(result: dict[str, Any], folder: RunFolder) -> None:
     """Store and print what was measured."""
     folder.write("result.json", json.dumps(result, indent=1).encode() + b"\n")
-    show(result)
+    for name, value in result.items():
+        print(f"{name:>18}  {value}")
     print(f"everything is in {folder.path}")

@@ -9,9 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import sacrebleu
-
-from attention.train import evaluation
 from attention.train.command import complain, status_of
 from attention.train.core.devices import choose_device
 from attention.train.runs.settings import Parser
@@ -25,8 +22,7 @@ from attention.train.translate_run import (
     translate,
     translated,
 )
-from attention.translate.lines import Line, LinesError, chunks
-from attention.translate.score import score
+from attention.translate.lines import Line, chunks
 from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.translate"
@@ -55,32 +51,13 @@ def parser() -> Parser:
         help="of a translation, its end included (default: twice those of the source, and 60)",
     )
     made.add_argument("--device", help="cuda, mps or cpu (default: the first there is)")
-    _add_outputs(made)
-    return made
-
-
-def _add_outputs(made: Parser) -> None:
-    """Give a parser the options for other outputs than one translation of each line."""
     made.add_argument(
         "--attention",
         metavar="FILE",
         help="draw where the decoder looks in the first line; in every line if FILE has a {} in "
         "its name, for the number of the line",
     )
-    made.add_argument(
-        "--score",
-        type=Path,
-        nargs=2,
-        metavar=("SOURCE", "REFERENCE"),
-        help="translate SOURCE and print BLEU, its signature and the loss instead",
-    )
-    made.add_argument(
-        "--tokenize",
-        default=evaluation.TOKENIZE,
-        choices=sorted(sacrebleu.BLEU.TOKENIZERS),
-        metavar="NAME",
-        help="sacrebleu's tokeniser for --score (default: none, as for a training)",
-    )
+    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Translate or score with parsed options; returns the exit status."""
+    """Translate with parsed options; returns the exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as what is read
     check(options)
@@ -100,11 +77,6 @@ def run(options: argparse.Namespace) -> int:
     options.max_length = options.max_length or LENGTHS
     for note in opened.notes:
         print(note, file=sys.stderr, flush=True)
-    if options.score:
-        how = (options.beam, options.alpha, options.max_length, options.tokenize)
-        source, reference = options.score
-        evaluation.show(score(opened, source, reference, *how))
-        return 0
     return translate_all(opened, options)
 
 
@@ -116,16 +88,12 @@ def check(options: argparse.Namespace) -> None:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
     if options.alpha is not None and not 0 <= options.alpha < float("inf"):
         raise ValueError(f"--alpha must be at least 0, not {options.alpha}")
-    if options.score and (options.files or options.attention):
-        raise ValueError("--score reads its two files only: leave out FILE and --attention")
 
 
 def translate_all(opened: Run, options: argparse.Namespace) -> int:
     """Write the translation of every line that is read; returns the exit status."""
     status, drawn = 0, False
     for part in chunks(options.files):
-        if isinstance(part, LinesError):
-            raise part
         for start in range(0, len(part), ROWS):
             lines = part[start : start + ROWS]
             encoded = dict(readable(opened, lines))

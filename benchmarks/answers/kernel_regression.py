@@ -2,20 +2,12 @@
 
 import torch
 
+from attention.experiments.kernel_regression import river
 from attention.kernel_regression import nadaraya_watson, soft_lookup
 
 BOOKS = ((0.9, 0.2), (0.8, 0.3), (0.6, 0.7), (0.1, 0.9))  # (language, maths), as in the lesson
 METRES, SEARCH, TEMPERATURE = (2.0, 4.0, 10.0, 18.0), (0.7, 0.6), 0.1
 DRAWS = 2000
-
-
-def river(seed):
-    """The lesson's readings of a river: hours and decimetres, (40,) each."""
-    draw = torch.Generator().manual_seed(seed)
-    moments = (torch.arange(40) + 0.8 * torch.rand(40, generator=draw)) / 8
-    hours = moments + (moments > 3.7)
-    level = torch.sin(hours) + 0.5 * torch.sin(3 * hours)
-    return hours, level + 0.3 * torch.randn(40, generator=draw)
 
 
 def far_away(bandwidth=0.3):

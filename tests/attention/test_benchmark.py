@@ -45,7 +45,7 @@ def test_searches_with_and_without_a_cache_are_compared(capsys, monkeypatch):
 def test_all_rungs_of_the_ladder_are_printed_and_the_last_is_compared(capsys, monkeypatch):
     sizes = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 40}
     monkeypatch.setitem(training.SIZES, "tiny", sizes)
-    monkeypatch.setattr(training, "peak_flops", lambda device, dtype, n: 1e9)
+    monkeypatch.setattr(training, "peak_flops", lambda device, dtype: 1e9)
     training.main(["--size", "tiny", "--device", "cpu", "--tokens", "64", "--quick"])
     lines = capsys.readouterr().out.splitlines()
     wanted = [name for name, _ in training.rungs(torch.device("cpu"), compiled=False)]

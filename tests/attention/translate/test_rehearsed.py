@@ -31,12 +31,3 @@ def test_lines_become_lines_and_are_drawn(english, tmp_path, capsys):
     said = capsys.readouterr()
     assert said.out == GERMAN and said.err.count("is drawn in") == 2
     assert (tmp_path / "line-3.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_file_is_scored_there(tmp_path, capsys):
-    source, reference = tmp_path / "english", tmp_path / "german"
-    source.write_text("seven\ntwelve\n", encoding="utf-8")
-    reference.write_text("sieben\nzwölf\n", encoding="utf-8")
-    assert translate.main([SHIPPED, "--score", str(source), str(reference), "--beam", "2"]) == 0
-    said = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert said["exact"] == "1.0" and 0 < float(said["loss"]) < 1
