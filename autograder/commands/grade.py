@@ -28,8 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--lesson", "--student", "--section")
     add("--workers", type=int, metavar="N", help="submissions at a time (default: all cores)")
     add("--regrade", action="store_true", help="grade again what is graded and unchanged")
-    words = "take lessons whose exercises came or went since work was handed in as they are now"
-    add("--adopt", action="store_true", help=words)
     add("--preview", action="store_true", help="say who would gain and lose points; change nothing")
     add_shared(parser, "--sandbox")
     add("--cluster", metavar="URL", help="send the work to this Dask scheduler, as tcp://host:8786")

@@ -33,10 +33,10 @@ def take_turn(course: Course, workers: Any, options: argparse.Namespace, needed:
         def make_batch(copy: Book, chosen: list[Handed], home: Course) -> Batch:
             return _batch(course, copy, chosen, options, needed, home)
 
-        return preview(course, handed, workers, make_batch, options)
+        return preview(course, handed, workers, make_batch)
     if handed:
         with Book(course) as book:
-            handed, left = set_apart(course, book, handed, options.adopt)
+            handed, left = set_apart(course, book, handed)
             status = _grade(course, book, handed, workers, options, needed) if handed else 0
             if status == STOPPED:
                 return status

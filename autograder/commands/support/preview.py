@@ -1,6 +1,5 @@
 """``autograder grade --preview``: say what a grading would change, and change nothing."""
 
-import argparse
 import collections
 import sys
 from collections.abc import Callable, Collection
@@ -20,15 +19,10 @@ def preview(
     handed: Collection[Handed],
     workers: Any,
     make_batch: Callable[[Book, list[Handed], Course], Batch],
-    options: argparse.Namespace,
 ) -> int:
-    """Grade beside the class, say what would be other points; returns the exit status.
-
-    options  the command's: ``adopt``, whether lessons with other exercises than before are taken
-             as they are now
-    """
+    """Grade beside the class, say what would be other points; returns the exit status."""
     print(f"A preview: no score, page or graded notebook is changed in {course.root}.")
-    with Preview(course, handed, options.adopt) as found:
+    with Preview(course, handed) as found:
         batch = make_batch(found.book, found.handed, found.home)
         _announce(batch, len(found.handed))
         if not work(batch, workers, "preview"):

@@ -1,7 +1,7 @@
 """nbgrader's gradebook, written by one process over one connection."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
@@ -16,6 +16,7 @@ from nbgrader.api import (
     Gradebook,
     MissingEntry,
     Notebook,
+    SourceCell,
     Student,
     SubmittedAssignment,
     SubmittedNotebook,
@@ -25,8 +26,6 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
 
 from autograder import cell_metadata
-from autograder.grading.classroom import adoption
-from autograder.grading.classroom.adoption import Difference
 from autograder.grading.classroom.database import LOG, GradebookError, raise_faults, usable
 from autograder.grading.classroom.deadline_extensions import due_for, from_file, handed_in
 from autograder.grading.classroom.folders import Course, Handed
@@ -35,14 +34,13 @@ from autograder.temporary import Temporary
 
 
 class ChangedExercises(GradebookError):
-    """A lesson has other exercises than when it was handed in; ``found`` says which."""
+    """A lesson has other exercises than when it was handed in; str() says which."""
 
-    def __init__(self, lesson: str, found: Difference) -> None:
-        self.lesson, self.found = lesson, found
-        gone, new = (", ".join(names) for names in (found.gone, found.new))
-        parts = [f"without {gone}"] * bool(gone) + [f"with {new}"] * bool(new)
+    def __init__(self, lesson: str, gone: Collection[str], new: Collection[str]) -> None:
+        parts = {"without": gone, "with": new}
+        said = (f"{word} {', '.join(sorted(names))}" for word, names in parts.items() if names)
         super().__init__(
-            f"{lesson} is another than when the class handed it in: {' and '.join(parts)}"
+            f"{lesson} is another than when the class handed it in: {' and '.join(said)}"
         )
 
 
@@ -84,26 +82,20 @@ class Book:
     def __exit__(self, *_: object) -> None:
         self._book.close()
 
-    def register(self, lesson: str, adopt: bool = False) -> None:
+    def register(self, lesson: str) -> None:
         """Make sure that the gradebook knows ``lesson`` as it is now, as generate_assignment would.
 
-        adopt  also where exercises came or went since work was handed in; once for each Book
-
-        Raises ChangedExercises where they did, and GradebookError where nbgrader refuses.
+        Raises ChangedExercises where exercises came or went since work was handed in, and
+        GradebookError where nbgrader refuses.
         """
         if lesson in self._checksums:
             return
         master = records.read_notebook(self._course.master(lesson))
         with usable(self._course):
             try:
-                found = adoption.difference(self._book, lesson, master["cells"])
-                known = found is None
+                known = self._knows(lesson, master["cells"])
             except MissingEntry:
-                found, known = None, False
-            if found and found.handed_in and found.other_cells:
-                if (found.gone or found.new) and not adopt:
-                    raise ChangedExercises(lesson, found)
-                adoption.adopt(self._book, lesson, master["cells"])
+                known = False
         if not known:
             try:
                 _register(self._course, lesson)
@@ -120,6 +112,37 @@ class Book:
             graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
             self._names |= {cell.id: cell.name for cell in graded}
             self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
+
+    def _knows(self, lesson: str, cells: list[dict[str, Any]]) -> bool:
+        """Whether the gradebook has exactly these cells; nbgrader may be killed between two.
+
+        Where work was handed in, nbgrader takes no notebook with other cells. So those that are
+        given to all, and that an update of the course added or removed, are added or removed here.
+        """
+        notebook = self._book.find_notebook(lesson, lesson)
+        now = {cell_metadata.grade_id(cell): cell for cell in filter(cell_metadata.is_known, cells)}
+        checks = {
+            name: cell_metadata.points(cell)
+            for name, cell in now.items()
+            if cell_metadata.is_check(cell)
+        }
+        answers = {name for name, cell in now.items() if cell_metadata.is_solution(cell)}
+        old = {one.name: one.max_score for one in notebook.grade_cells}
+        known = {one.name: one for one in notebook.source_cells}
+        gone, new = known.keys() - now.keys(), now.keys() - known.keys()
+        if notebook.submissions:
+            if old.keys() != checks.keys():
+                lists = old.keys() - checks.keys(), checks.keys() - old.keys()
+                called = cell_metadata.exercise_called
+                raise ChangedExercises(lesson, *({*map(called, names)} for names in lists))
+            for name in gone:
+                self._book.db.delete(known[name])
+            for name in new:
+                facts = {key: now[name][key] for key in ("cell_type", "source")}
+                self._book.db.add(SourceCell(name=name, notebook=notebook, **facts))
+            self._book.db.commit()
+        same_answers = answers == {one.name for one in notebook.solution_cells}
+        return old == checks and same_answers and not gone and not new
 
     def roster(self) -> dict[str, bool]:
         """Ids of all students, and whether more is known of them than the id: a name, an address.

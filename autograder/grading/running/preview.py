@@ -37,9 +37,9 @@ class Change:
 
     @property
     def has_other_maximum(self) -> bool:
-        """Whether an exercise that it has in both is worth other points."""
+        """Whether an exercise is worth other points."""
         old, new = self.before.scores, self.after.scores
-        return any(abs(old[cell][1] - new[cell][1]) > SAME for cell in old.keys() & new.keys())
+        return any(abs(old[cell][1] - new[cell][1]) > SAME for cell in old)
 
     @property
     def is_worth_telling(self) -> bool:
@@ -51,12 +51,11 @@ class Preview:
     """The preview of a grading. As a context it has ``home`` and ``book``, copies of the course and
     of its gradebook, which are removed after it.
 
-    ``adopt``    whether lessons are taken whose exercises came or went since they were handed in
     ``refused``  why a lesson's exercises are not taken; nothing of it can be told
     """
 
-    def __init__(self, course: Course, handed: Collection[Handed], adopt: bool = False) -> None:
-        self._course, self._chosen, self._adopt = course, handed, adopt
+    def __init__(self, course: Course, handed: Collection[Handed]) -> None:
+        self._course, self._chosen = course, handed
         self.refused: dict[str, GradebookError] = {}
 
     def __enter__(self) -> Self:
@@ -68,7 +67,7 @@ class Preview:
             self._before = {lesson: self.book.counted(lesson) for lesson in lessons}
             for lesson in lessons:
                 try:
-                    self.book.register(lesson, self._adopt)
+                    self.book.register(lesson)
                 except GradebookError as error:
                     self.refused[lesson] = error
             self._undo = undo.pop_all()
@@ -131,8 +130,6 @@ def _student(change: Change) -> Iterator[str]:
     total = f"{before.score:g}{was} → {after.score:g} of {after.most:g}"
     yield f"{what}: {change.one.student}, {change.one.lesson}: {total}"
     yield from _parts(change)
-    for cell in sorted(before.scores.keys() - after.scores.keys()):
-        yield f"    {exercise_called(cell)}: {before.scores[cell][0]:g} → no longer asked for"
     if abs(after.penalty - before.penalty) > SAME:
         yield f"    late penalty: {before.penalty:g} → {after.penalty:g}"
 
@@ -142,10 +139,8 @@ def _parts(change: Change) -> Iterator[str]:
     old = {exercise_called(cell): score for cell, score in change.before.scores.items()}
     new = {exercise_called(cell): score for cell, score in change.after.scores.items()}
     for one in change.result.exercises:
-        score, most, automatic = new.get(one.name, (0.0, 0.0, None))
-        if one.name in new.keys() - old.keys():
-            yield f"    {one.name}: was not asked for → {score:g} of {most:g}"
-        elif one.name in new and abs(score - old[one.name][0]) > SAME:
+        score, most, automatic = new[one.name]
+        if abs(score - old[one.name][0]) > SAME:
             check = "" if automatic == score else f" (the check: {automatic or 0:g})"
             why = _reason(change.result, one)
             yield f"    {one.name}: {old[one.name][0]:g} → {score:g} of {most:g}{check}: {why}"

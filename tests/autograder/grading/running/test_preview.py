@@ -225,8 +225,7 @@ class TestLessonThatChanged:
         self.master(course, more)
         assert told in grade(course, "--preview")[0]
 
-    @pytest.mark.long
-    def test_a_lesson_with_other_exercises_stays_until_it_is_adopted(self, course):
+    def test_a_lesson_with_other_exercises_stays_and_says_so(self, course):
         def fewer(notebook, cell):
             if cell_metadata.exercise(cell) == "softmax":
                 notebook["cells"].remove(cell)
@@ -242,21 +241,18 @@ class TestLessonThatChanged:
         said, told, status = grade(course, check=False)
         assert status == 1 and "not graded: new submissions of 00_getting_started: 1" in told
 
-        before = listing(course)
-        said, _, _ = grade(course, "--preview", "--adopt")
-        assert "    softmax: 2 → no longer asked for" in said
-        assert listing(course) == before
-        said, _, _ = grade(course, "--adopt")
-        assert "without softmax. This is so in the gradebook now." in said
-        assert scores(course) == {"ada": 3, "ben": 3, "cleo": 3, "dan": 3, "eve": 3}
-        (copy,) = (course / "class" / "replaced").glob("gradebook-*.db")
-        with Gradebook(f"sqlite:///{copy}", "attention") as book:
-            assert {one.score for one in book.assignment_submissions(SLUG)} == {3, 5}
+    def test_cells_that_are_given_may_come_and_go(self, course):
+        def given(notebook, cell):
+            about = {**cell["metadata"]["nbgrader"], "grade": False, "grade_id": "given"}
+            more = {**cell, "metadata": {"nbgrader": about}, "id": "given", "source": "x = 1"}
+            if cell_metadata.exercise(cell) == "softmax":
+                notebook["cells"].insert(1, more)
 
-        (course / "solutions" / SLUG / f"{SLUG}.ipynb").write_bytes(
-            (ROOT / "solutions" / SLUG / f"{SLUG}.ipynb").read_bytes()
-        )
-        said, _, _ = grade(course, "--preview", "--adopt")
-        assert "    softmax: was not asked for → 2 of 2" in said
-        grade(course, "--adopt")
-        assert scores(course) == {"ada": 5, "ben": 5, "cleo": 3, "dan": 3, "eve": 5}
+        original = (ROOT / "solutions" / SLUG / f"{SLUG}.ipynb").read_bytes()
+        self.master(course, given)
+        grade(course)
+        assert scores(course) == AFTER
+        (course / "solutions" / SLUG / f"{SLUG}.ipynb").write_bytes(original)
+        hand_in(course, "eve")
+        grade(course)
+        assert scores(course) == {**AFTER, "eve": 5}
