@@ -17,7 +17,6 @@ DESCRIPTION = f"Build, verify, check and grade the notebooks of the course “{C
 COMMANDS = {  # what each says of itself in the list of all
     "build": "make solutions/ and lessons/ from source/ and the library",
     "verify": "prove that the grading of a lesson is right: the seven gates",
-    "minutes": "count how long lessons take: reading and exercises",
     "check": "check your own notebook in a terminal",
     "status": "say how far you are: exercises, points, minutes left, and what is next",
     "collect": "collect the pieces that you have built, to train with them",
@@ -34,7 +33,6 @@ COMMANDS = {  # what each says of itself in the list of all
     "grades": "write the scores in the form that an LMS imports",
     "report": "a page of what a class earned, and why points were lost",
     "explain": "say why a student lost points in an exercise, with the call that failed",
-    "mistake": "print a student's wrong answer as a new stored mistake",
     "demo": "hand in for a small class, grade it and show the results",
 }
 MODULES = {name: f"autograder.commands.{name.replace('-', '_')}" for name in COMMANDS}

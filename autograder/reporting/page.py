@@ -99,9 +99,9 @@ def _earned(row: Row) -> str:
 
 
 def _command(lesson: str, one: Fault) -> str:
-    """The command that makes a stored mistake of an answer."""
+    """The command that explains an answer."""
     number = lesson.partition("_")[0]
-    return shlex.join(["autograder", "mistake", number, one.exercise, "--from", one.of])
+    return shlex.join(["autograder", "explain", number, one.exercise, "--student", one.of])
 
 
 def _breakable(name: str) -> str:

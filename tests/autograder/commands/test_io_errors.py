@@ -213,7 +213,7 @@ except CourseError as error:
 
 
 def test_a_closed_output_is_no_traceback(course):
-    shell = f"{sys.executable} -m autograder minutes > >(exec true); echo $?"
+    shell = f"{sys.executable} -m autograder due > >(exec true); echo $?"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=course)
     assert done.stdout.split() == [str(cli.NOBODY_READS)], done.stderr
     assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr

@@ -58,7 +58,7 @@ def test_the_page_shows_what_students_wrote_as_text(tmp_path):
     text = written(tmp_path, rows, [fault], ["<b>eve"])
     assert [part for part in ("<script>", "<b>zoe", "<b>eve") if part in text] == []
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text  # the reason of a lost point
-    assert "autograder mistake 01 soft_lookup --from" in text
+    assert "autograder explain 01 soft_lookup --student" in text
     assert "1 of the roster: &lt;b&gt;eve" in text
 
 

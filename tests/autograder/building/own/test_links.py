@@ -89,22 +89,6 @@ def test_links_come_back_follow_their_folder_and_go_with_their_files(root, own):
     assert linked(root) == []
 
 
-def test_where_no_folder_is_named_any_more_no_link_stays(root, own):
-    (root / "class" / "course.toml").write_text("")
-    link(root)
-    assert linked(root) == []
-
-
-def test_a_module_of_figures_needs_no_lesson_and_other_files_are_left_alone(root, own):
-    (own / "attention" / "own_figures.py").touch()
-    (own / "attention" / "._own_waves.py").touch()
-    (own / "README.md").touch()
-    (root / "attention" / "own_released.py").touch()  # as in a student's copy
-    link(root)
-    assert linked(root) == sorted([*LINKS, "attention/own_figures.py"])
-    assert (root / "attention" / "own_released.py").is_file()
-
-
 def test_own_mistakes_for_a_lesson_of_the_course_count_as_its_own(root, own):
     (root / "autograder" / "mistakes" / "kernel_regression.py").touch()
     name = "own_for_kernel_regression.py"
@@ -209,18 +193,10 @@ def test_a_name_that_cannot_be(root, own, name, sentence):
     assert sorted(own.rglob("*")) == before
 
 
-def test_there_is_one_folder_and_it_must_be_named_once(root, own):
-    with pytest.raises(OwnLessonError, match="lie in .*mine, as class/course.toml says"):
-        begin("echoes", "../other", root)
-    (root / "class" / "course.toml").unlink()
-    with pytest.raises(OwnLessonError, match="say where your own lessons are to lie: --to"):
-        begin("echoes", "", root)
-
-
 def test_every_command_links_first_and_says_what_does_not_fit(monkeypatch, capsys):
     def refuse():
         raise OwnLessonError("so it is")
 
     monkeypatch.setattr(links, "link", refuse)
-    assert cli.main(["minutes"]) == 1
+    assert cli.main(["due"]) == 1
     assert besides(capsys.readouterr().err) == "so it is\n"
