@@ -70,11 +70,6 @@ class Sandbox:
         """What stands around students' code: 'bubblewrap', or 'none' but the limits."""
         return "none" if self._walls == NONE else "bubblewrap"
 
-    @property
-    def kept_by_group(self) -> str:
-        """Which limits a control group keeps as well, as in 'cpu memory pids', or ''."""
-        return cgroup.kept()
-
     def start(self, notebook: Allowance | None = None) -> StudentProcess:
         """Start a student's process with an empty namespace, ending the one before.
 
@@ -227,7 +222,8 @@ def _filled(lesson: str) -> Temporary:
             made.close()
             raise
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else "not all files can be copied there"
+        # Of several files that shutil could not copy, the first says why.
+        why = os.strerror(error.errno) if error.errno else error.args[0][0][2]
         raise SandboxRefused(
             f"no sandbox can be made in {tempfile.gettempdir()}: {why}. Make room there, or let "
             "TMPDIR name another folder, and run the same command again"

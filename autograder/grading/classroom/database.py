@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from nbgrader.api import Base, Gradebook, InvalidEntry
 from sqlalchemy import create_engine, insert, inspect, select
@@ -21,6 +20,7 @@ class GradebookError(CourseError):
 
 
 REMEDIES = {
+    "unable to open": "SQLite writes beside it: its folder must be there, and be writable",
     "locked": "something else is writing to it: try again",
     "is full": "make room, and run the same command again",
     "readonly": "make the file and its folder writable, and run the same command again",
@@ -59,18 +59,7 @@ def _unusable(course: Course, error: Exception) -> GradebookError:
     cause = said[0] if said else type(error).__name__
     url = make_url(course.db_url)
     remedy = "".join(f"; {what}" for words, what in REMEDIES.items() if words in cause)
-    if "unable to open" in cause:
-        remedy = f"; {_why_not_opened(Path(url.database or ''))}"
     return GradebookError(f"the gradebook {url!r} cannot be used: {cause}{remedy}")
-
-
-def _why_not_opened(path: Path) -> str:
-    """What is the matter with SQLite's file, or its folder, and what to do."""
-    if path.is_dir():
-        return "a folder lies in its place: move it away"
-    if not path.parent.is_dir():
-        return f"there is no folder {path.parent}: make it"
-    return f"SQLite writes beside it: make the folder {path.parent} writable, and the file"
 
 
 def raise_faults(course: Course, error: BaseException | None) -> None:

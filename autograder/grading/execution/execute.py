@@ -239,7 +239,7 @@ def run(task: Task) -> Graded:
     exercises, doubt = execute(notebook, box, task.care_share)
     result = Result("", task.lesson, exercises, notebook["metadata"]["autograder"]["problem"])
     result.seconds, result.sandbox = round(time.monotonic() - start, 3), box.kind
-    result.limits, result.cgroup = task.limits.as_dict(), box.kept_by_group
+    result.limits = task.limits.as_dict()
     result.care_share = task.care_share
     result.doubt = doubt
     return Graded(json.dumps(notebook), result)

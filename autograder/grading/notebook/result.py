@@ -49,7 +49,6 @@ class Result:
     seconds: float = 0.0
     sandbox: str = ""  # 'bubblewrap' or 'none': what stood around the student's code
     limits: dict[str, Any] = field(default_factory=dict)
-    cgroup: str = ""  # what a control group counted beside that: 'cpu', 'cpu memory pids' or ''
     parts: dict[str, str] = field(default_factory=dict)  # digests of what the result depends on
     care_share: float = CARE_SHARE  # of the points, where a right answer lacked care
     regrade: bool = False  # whether it is to be made again by the next run, whatever it depends on

@@ -158,10 +158,7 @@ def _how(status: int | None) -> str:
     """'by SIGKILL', say, from the exit status of a process."""
     if status is None or status >= 0:
         return f"with status {status}"
-    try:
-        return f"by {signal.Signals(-status).name}"
-    except ValueError:  # a real-time signal
-        return f"by signal {-status}"
+    return f"by {signal.Signals(-status).name}"
 
 
 @contextlib.contextmanager

@@ -18,10 +18,9 @@ from autograder.inside.limits import SHARED
 from autograder.sandbox import bubblewrap, isolation_check
 from autograder.sandbox.bubblewrap import SandboxRefused
 from autograder.sandbox.sandbox import Sandbox
-from tests.autograder import small_class
 from tests.autograder.sandbox.boxes import LESSON, LIMITS, as_an_ordinary_user, printed
 
-from .paper import ATTACKS, BASIC, Paper, Traps
+from .paper import BASIC
 
 READ = """
 import json, sys
@@ -218,31 +217,6 @@ def nothing_covered(folder):
         return f"refused: {told}"
 
 
-@attempt("no bubblewrap")
-def no_bubblewrap(_):
-    """The package is not installed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bubblewrap, "available", lambda: None)
-        told = refused()
-        demand("bubblewrap is not installed" in told, told)
-        return f"refused: {told}"
-
-
-@attempt("missing namespaces: bubblewrap may make none")
-def no_namespaces(folder):
-    """As in a container; its own words come with what to do."""
-    program = folder / "bwrap"
-    program.write_text(
-        "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1"
-    )
-    program.chmod(0o755)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bubblewrap, "available", lambda: str(program))
-        told = refused()
-        demand("No permissions" in told and "allow user namespaces" in told, told)
-        return f"refused: {told}"
-
-
 def _in_a_machine_without_namespaces(number):
     def play(_):
         known = subprocess.run([bubblewrap.available(), "--help"], capture_output=True, text=True)
@@ -295,26 +269,3 @@ def ordinary_user_grades(_):
     words = as_an_ordinary_user(GRADE)
     demand(words == ["5.0", "5.0"], " ".join(words))
     return f"{words[0]} of {words[1]} points"
-
-
-@attempt("results made with --sandbox off, then graded with required")
-def made_without(folder):
-    """A thief who earns points without walls loses them."""
-    course, name = small_class.make_course(folder), "gradebook_readable"
-    paper = Paper(name, BASIC, Traps(course=str(course)))
-    ATTACKS[name].build(paper)
-    paper.write(course / "class" / "submitted" / name / BASIC)
-    small_class.hand_in(course, "honest")
-    small_class.grade(course, "--sandbox", "off")
-    before = small_class.scores(course)
-    if not before[name]:
-        raise RuntimeError("without a sandbox, the thief got nothing: nothing is proved")
-    said, _, _ = small_class.grade(course, "--sandbox", "required")
-    after = small_class.scores(course)
-    demand("2 of 2 graded again: graded without a sandbox before." in said, said)
-    demand(after == {name: 0, "honest": before["honest"]}, f"the thief has {after[name]:g} points")
-    kept = {small_class.kept(course, student).sandbox for student in after}
-    demand(kept == {"bubblewrap"}, f"reasons.json says {kept}")
-    again, _, _ = small_class.grade(course, "--sandbox", "required")
-    demand("2 of 2 are graded and unchanged" in again, again)
-    return f"graded again: {before[name]:g} points before, {after[name]:g} after"

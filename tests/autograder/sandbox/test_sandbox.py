@@ -116,7 +116,7 @@ class TestAnswers:
         assert caught.value.where == "line 2 of its cell, in f: return x / 0"
 
 
-@pytest.mark.parametrize("made", ["tempfile.mkdtemp", "pathlib.Path.mkdir", "shutil.copytree"])
+@pytest.mark.parametrize("made", ["tempfile.mkdtemp", "pathlib.Path.mkdir", "shutil.copyfile"])
 def test_a_temporary_folder_without_room_refuses_the_class(monkeypatch, tmp_path, made):
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x")
 
@@ -127,22 +127,13 @@ def test_a_temporary_folder_without_room_refuses_the_class(monkeypatch, tmp_path
     monkeypatch.setattr(made, fill)
     with pytest.raises(SandboxRefused) as refused:
         Sandbox(LESSON, "off")
-    assert str(refused.value).startswith(
-        f"no sandbox can be made in {tmp_path}: No space left on device. Make room there"
-    )
+    said = str(refused.value)
+    assert said.startswith(f"no sandbox can be made in {tmp_path}: ") and "Make room there" in said
+    assert "No space left on device" in said
     assert not [*tmp_path.iterdir()]
 
 
 class TestView:
-    def test_this_lesson_and_later_ones_are_missing(self, tmp_path):
-        visible_files.prepare(tmp_path / "00", "00_getting_started")
-        names = {path.stem for path in (tmp_path / "00" / "attention").glob("*.py")}
-        assert not names & {"getting_started", "kernel_regression"}
-        visible_files.prepare(tmp_path / "01", LESSON)
-        names = {path.stem for path in (tmp_path / "01" / "attention").glob("*.py")}
-        assert "getting_started" in names
-        assert "kernel_regression" not in names
-
     def test_of_the_grader_only_the_students_side_is_there(self, tmp_path):
         visible_files.prepare(tmp_path, LESSON)
         names = {path.name for path in (tmp_path / "autograder").iterdir()}

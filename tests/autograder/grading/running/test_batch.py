@@ -11,7 +11,6 @@ import pytest
 
 from autograder import ROOT
 from autograder.grading.classroom import sample_class
-from autograder.sandbox import cgroup
 from tests.autograder.small_class import (
     LINE,
     PROGRAM,
@@ -106,7 +105,6 @@ def test_who_is_graded_again_is_told_why(course):
     assert "1 of 2 graded again: graded without a sandbox before.\n" in said
     assert "1 of 2 graded again: the submission changed.\n" in said
     assert kept(course, "ada").sandbox == "bubblewrap"
-    assert kept(course, "ada").cgroup == cgroup.kept()
     for policy in ("required", "auto", "off"):
         said, _, _ = grade(course, "--sandbox", policy)
         assert "2 of 2 are graded and unchanged: skipped." in said
