@@ -21,13 +21,13 @@ from attention.provided.data import docstrings
 from attention.provided.data.sentences import held_out, share_found
 from attention.provided.data.tokens import PAD, pad
 from attention.provided.models import model_file
-from attention.provided.models.bert import stand_in
+from attention.provided.models.bert import files
 from attention.provided.models.bert.tokenizer import WordPieceTokenizer
 from attention.published_model import PublishedEncoder, sentence_vectors, wordpiece
 
 PIECES = 1600
 LENGTH = 64
-SIZES = {"d_model": 48, "n_heads": stand_in.N_HEADS, "d_ff": 96, "n_layers": 3}
+SIZES = {"d_model": 48, "n_heads": files.N_HEADS, "d_ff": 96, "n_layers": 3}
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 UNKNOWN = SPECIAL.index("[UNK]")
 BATCH, RATE, HIDDEN, TEMPERATURE = 128, 2e-3, 0.1, 0.05
@@ -36,7 +36,7 @@ BATCH, RATE, HIDDEN, TEMPERATURE = 128, 2e-3, 0.1, 0.05
 def main(arguments=None):
     """Train, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--to", type=Path, default=stand_in.PATH)
+    parser.add_argument("--to", type=Path, default=files.STAND_IN)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)

@@ -10,7 +10,7 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from attention.provided.figures import faint_weights, plots
+from attention.provided.figures import plots
 
 Predict = Callable[..., Tensor]  # (x, x_train, y_train, bandwidth) -> predictions (T_q,)
 Loss = Callable[..., Tensor]  # (x_train, y_train, bandwidth) -> a scalar
@@ -123,7 +123,7 @@ def kernel_weights(kernel_regression: Callable[..., tuple[Tensor, Tensor]]) -> A
     for ax, (kernel, bandwidth) in zip(axes, shown, strict=True):
         _, weights = kernel_regression(queries, *river(SEED), kernel, bandwidth)
         title = f"{kernel}, bandwidth {bandwidth:g} h"
-        faint_weights.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries])
+        plots.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries], faint=True)
         ax.set(xlabel="examples in order of time")
     return axes
 
@@ -180,7 +180,7 @@ def before_and_after(learned_bandwidth: Callable[[float], Any], learned: float) 
     for ax, image, bandwidth in zip(upper, lower, (1.5, learned), strict=True):
         fit(lambda *given: learned_bandwidth(given[-1])(*given[:-1]), bandwidth, ax, ax is upper[0])
         weights = learned_bandwidth(bandwidth)(x_train, x_train, torch.eye(40))
-        faint_weights.heatmap(weights, image, f"bandwidth {bandwidth:.2f} h")
+        plots.heatmap(weights, image, f"bandwidth {bandwidth:.2f} h", faint=True)
 
 
 def three_rivers(

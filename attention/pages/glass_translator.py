@@ -9,7 +9,7 @@ from typing import Any
 from attention.pages import glass_page
 from attention.pages.glass_page import BOOK, HTML, GlassError, grouped, pack, render
 from attention.provided.models import translators
-from attention.provided.models.bert import files, stand_in
+from attention.provided.models.bert import files
 from attention.provided.models.model_file import ModelFileError
 from attention.train import shipped
 
@@ -81,7 +81,7 @@ def page(lesson_links: str | None = None, home: str = "", writer: str = "") -> s
             "n_heads": bert.n_heads,
             "d_head": bert.sizes["d_model"] // bert.n_heads,
             "examples": EXAMPLES,
-            "file": stand_in.PATH.stem,
+            "file": files.STAND_IN.stem,
         },
         home=home,
         writer=writer,

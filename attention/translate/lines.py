@@ -33,7 +33,8 @@ def chunks(paths: Sequence[Path]) -> Iterator[list[Line]]:
     read, when all lines before are out.
     """
     count = 0
-    for path in [*paths] or [None]:
+    places: list[Path | None] = [*paths] or [None]
+    for path in places:
         inside = 0
         for part in _whole_lines(path):
             lines: list[Line] = []

@@ -20,7 +20,6 @@ from attention.train.write_run import encode, open_run, write
 from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.write"
-LARGEST = 1 << 20  # bytes of a prompt from standard input
 CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
@@ -36,8 +35,8 @@ def parser() -> Parser:
         "--prompt",
         default="",
         metavar="TEXT",
-        help="what to go on with; - reads standard input, without the end of its last line "
-        "(default: nothing, then the text begins as behind the end of a line)",
+        help="what to go on with (default: nothing, then the text begins as behind the end of a "
+        "line)",
     )
     made.add_argument("--length", type=int, default=200, help="tokens at most (default: 200)")
     made.add_argument(
@@ -72,10 +71,9 @@ def run(options: argparse.Namespace) -> int:
     opened = open_run(options.run, choose_device(options.device))
     for note in opened.notes:
         print(note, file=sys.stderr, flush=True)
-    prompt = from_stdin() if options.prompt == "-" else options.prompt
     how = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
-    ids = encode(opened, prompt)
-    print(printable(prompt), end="", flush=True)
+    ids = encode(opened, options.prompt)
+    print(printable(options.prompt), end="", flush=True)
     shown = Characters(opened.pieces)
     write(opened, ids, how, options.length, shown.see)
     shown.end()
@@ -94,16 +92,6 @@ def check(options: argparse.Namespace) -> None:
         raise ValueError(f"--top-p must be above 0 and at most 1, not {options.top_p}")
     if not 0 <= options.seed < 2**62:
         raise ValueError(f"--seed must be at least 0 and below 2^62, not {options.seed}")
-
-
-def from_stdin() -> str:
-    """The prompt from standard input, without the end of its last line."""
-    if sys.stdin is None or sys.stdin.closed:
-        raise ValueError("there is no standard input: give the text behind --prompt")
-    content = sys.stdin.buffer.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise ValueError(f"standard input has more than {LARGEST} bytes: a prompt is a beginning")
-    return texts.decode(content, "standard input").removesuffix("\n")
 
 
 class Characters:

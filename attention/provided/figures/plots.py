@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from attention.provided.figures.convex_hull import convex_hull
 from attention.provided.figures.palette import (
     BLACK,
     BLUE,
@@ -79,18 +78,21 @@ def heatmap(
     keys: Sequence[Any] | None = None,
     numbers: bool = False,
     colorbar: bool = True,
+    faint: bool = False,
 ) -> Axes:
     """Draw attention weights: queries down, keys across, colours fixed from 0 to 1.
 
     weights        (T_q, T_k)
     queries, keys  labels of the rows and columns; by default their positions are counted
     numbers        write the weight into each cell
+    faint          the scale ends at the largest weight: such panels do not compare by colour
     """
     weights = _array(weights)
+    most = float(weights.max()) if faint else 1.0
     if ax is None:
         rows, columns = weights.shape
         _, ax = plt.subplots(figsize=(5.2, min(5.0, 4.2 * rows / columns, 0.9 + 0.5 * rows)))
-    image = ax.imshow(weights, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    image = ax.imshow(weights, vmin=0, vmax=most, aspect="auto", interpolation="nearest")
     for axis, labels in ((ax.yaxis, queries), (ax.xaxis, keys)):
         if labels is None:
             axis.set_major_locator(MaxNLocator(integer=True))
@@ -105,7 +107,10 @@ def heatmap(
             colour = "white" if weight > 0.55 else BLACK
             ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour)
     if colorbar:
-        ax.figure.colorbar(image, ax=ax, label="weight", ticks=[0, 0.5, 1])
+        bar = ax.figure.colorbar(image, ax=ax, ticks=[0, most] if faint else [0, 0.5, 1])
+        bar.set_label("" if faint else "weight")
+        if faint:
+            bar.ax.set_yticklabels(["0", f"{most:.2f}"])
     return ax
 
 
@@ -208,9 +213,11 @@ def hull(
     values   (T_k, 2)
     context  (T_q, 2)
     """
+    from scipy.spatial import ConvexHull  # slow to import
+
     ax = ax or panels(width=4.6, height=3.6)
-    corners = _array(convex_hull(torch.as_tensor(values)))
     values, context = _array(values), _array(context)
+    corners = values[ConvexHull(values).vertices]
     ax.fill(*corners.T, color=SKY, alpha=0.22, linewidth=0, label="convex hull")
     ax.plot(*context.T, ".", color=VERMILION, markersize=3, label="context")
     ax.plot(*values.T, "o", color=BLUE, markersize=7, label="values")

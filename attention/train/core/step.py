@@ -1,6 +1,5 @@
 """One step of `python -m attention.train`, alone or with other processes, and its learning rate."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,21 +11,17 @@ from attention.provided.data.tokens import PAD
 from attention.train.pieces import adapters, collected
 from attention.train.runs.settings import Settings
 from attention.train.speed.acceleration import FastLoss
-from attention.training import TrainStep, noam_learning_rate
+from attention.training import TrainStep
 from attention.transformer import Transformer
 
 Batch = tuple[Tensor, Tensor]  # what is read (B, T_k), and what is predicted (B, T_q): ids
 
 
 def learning_rate(step: int, settings: Settings) -> float:
-    """The learning rate of a step, counted from 1, by the schedule of the settings."""
+    """The learning rate of a step, counted from 1: it rises in a line, then falls in a line."""
     peak, warmup, steps = settings.learning_rate, settings.warmup, settings.steps
-    if settings.schedule == "noam":
-        return float(noam_learning_rate(step, settings.d_model, warmup))
     if step <= warmup:
         return peak * step / warmup
-    if settings.schedule == "inverse-sqrt":
-        return peak * math.sqrt(warmup / step)
     return peak * (steps + 1 - step) / (steps + 1 - warmup)
 
 

@@ -15,15 +15,15 @@ from attention.provided.models.model_file import put, weights_of
 from attention.provided.progress import Bar
 from attention.train.core.devices import dtype_of_products
 from attention.train.core.step import Batch, Step, learning_rate, rank
-from attention.train.core.tasks import task_of
+from attention.train.core.tasks import Task, Translation
 from attention.train.corpora.texts import Corpus
 from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
-from attention.train.runs.run_folder import Row, RunFolder, RunFolderError
+from attention.train.runs.run_folder import Row, RunFolder
 from attention.train.runs.settings import Settings
 from attention.training import average_checkpoints, epoch_order
 
-PROGRESS = ("done", "stale", "seconds", "cpu_seconds", "kept")  # what a state holds of a Trainer
+PROGRESS = ("done", "seconds", "cpu_seconds", "kept")  # what a state holds of a Trainer
 READ = 20  # steps between two looks at the loss, for each of which a GPU has to finish
 
 
@@ -33,6 +33,19 @@ class Diverged(RuntimeError):
 
 def _mean_loss(rows: Iterable[Row]) -> float:
     return statistics.fmean(float(row["loss"]) for row in rows)
+
+
+def task_of(settings: Settings, corpus: Corpus) -> Task:
+    """The task of a training; ValueError if the lesson that it needs is not in this copy."""
+    if settings.model == "transformer":
+        return Translation(settings, corpus)
+    try:
+        from attention.train.core.writing import Writing
+    except ModuleNotFoundError as error:  # in a student's copy, the library of lessons to come
+        raise ValueError(
+            f"--model {settings.model} needs {error.name}, which a later lesson brings"
+        ) from None
+    return Writing(settings, corpus)
 
 
 class Trainer:
@@ -68,7 +81,7 @@ class Trainer:
         self.evaluation = task.evaluation(self.model, dtype)
         self.batches, self.held_out = task.cut("train"), task.cut("val")
         self.order = functools.lru_cache(maxsize=1)(epoch_order)  # asked for in every step
-        self.done, self.stale, self.loss = 0, 0, math.nan
+        self.done, self.loss = 0, math.nan
         self.rows: list[Row] = []
         self.kept: list[str] = []  # names of the last weights
         self.seconds = self.cpu_seconds = 0.0  # spent on training, also before a stop
@@ -92,13 +105,13 @@ class Trainer:
             yield [self.corpus.ids["train"][row] for row in self.batches[order[index]]]
 
     def run(self) -> float:
-        """Train to the last step, or until the validation loss no longer falls."""
+        """Train to the last step; returns the seconds that it took."""
         settings, begin, spent = self.settings, time.perf_counter(), self.seconds
         cpu_spent = self.cpu_seconds - time.process_time()
         self._announce()
         with Bar(settings.steps) as bar:
             bar.begin -= spent  # the time left is judged from all steps, also those before a stop
-            while self.done < settings.steps and not self._is_stale():
+            while self.done < settings.steps:
                 row = self._advance()
                 row["seconds"] = round(spent + time.perf_counter() - begin, 3)
                 self.rows.append(row)
@@ -162,8 +175,6 @@ class Trainer:
         if distributed.is_initialized():
             distributed.broadcast(loss, 0)
         row["val_loss"] = loss.item()
-        earlier = [float(row["val_loss"]) for row in self.rows[:-1] if row["val_loss"] != ""]
-        self.stale = 0 if loss.item() < min(earlier, default=math.inf) else self.stale + 1
 
     def held_out_loss(self) -> Tensor:
         """The model's loss on the validation split, ()."""
@@ -192,9 +203,6 @@ class Trainer:
                 flush=True,
             )
 
-    def _is_stale(self) -> bool:
-        return 0 < self.settings.patience <= self.stale
-
     def _save(self) -> None:
         """Write weights, state, metrics and curves; a kill at any moment leaves the last save."""
         if not self.first:
@@ -217,11 +225,6 @@ class Trainer:
         if not (self.folder.path / "state.safetensors").exists():
             return
         tensors, about = self.folder.load("state.safetensors")
-        if missing := set(PROGRESS) - about.keys():
-            raise RunFolderError(
-                f"{self.folder.path / 'state.safetensors'} does not say {', '.join(missing)}: it "
-                "is of another version of this program"
-            )
         self.__dict__ |= {name: about[name] for name in PROGRESS}
         self.rows = self.folder.metrics(self.done)
         states: dict[int, dict[str, Tensor]] = {}

@@ -13,7 +13,7 @@ from attention.provided.data.tokens import pad
 from attention.train.core.model import make_writer
 from attention.train.core.sampling import Sampling
 from attention.train.core.step import Batch
-from attention.train.core.task import Task
+from attention.train.core.tasks import Task
 from attention.train.speed.decoder import DecoderLoss, FastDecoder, prepare_decoder
 from attention.training import Evaluation, ModelAndLoss
 

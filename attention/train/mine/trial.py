@@ -22,7 +22,7 @@ from torch import Tensor
 
 from attention import training
 from attention.train.core import step as steps
-from attention.train.core.tasks import task_of
+from attention.train.core.trainer import task_of
 from attention.train.corpora.texts import Corpus
 from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish

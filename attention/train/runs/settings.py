@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 from attention.transformer import TIED
 
-SCHEDULES = ("noam", "inverse-sqrt", "linear")
 DTYPES = ("auto", "float32", "bfloat16")
 TRANSFORMER, MODERN = MODELS = ("transformer", "modern")  # lesson 10's, and lesson 20's
 
@@ -44,8 +43,7 @@ class Settings:
     steps: int = setting(1000, "how many steps to take", low=1)
     max_tokens: int = setting(4096, "tokens of a batch on its longer side, padding included", low=1)
     accumulate: int = setting(1, "batches of each step", low=1)
-    schedule: str = setting("linear", f"of the learning rate: {', '.join(SCHEDULES)}")
-    learning_rate: float = setting(3e-3, "the highest; noam has its own", above=0.0)
+    learning_rate: float = setting(3e-3, "the highest", above=0.0)
     warmup: int = setting(400, "the step at which the learning rate is highest", low=1)
     smoothing: float = setting(0.1, "of the labels", TRANSFORMER, low=0.0, below=1.0)
     weight_decay: float = setting(0.0, "of AdamW, of biases and norms, too", low=0.0)
@@ -53,7 +51,6 @@ class Settings:
     max_norm: float = setting(1.0, "gradients are shortened to this norm", above=0.0)
     every: int = setting(200, "steps between two evaluations, each followed by a save", low=1)
     average: int = setting(5, "how many of the last saves make the final weights", low=1)
-    patience: int = setting(0, "evaluations without a lower loss, then stop; 0: never", low=0)
     beam: int = setting(5, "width of the beam search at the end", TRANSFORMER, low=1)
     alpha: float = setting(1.0, "exponent of the length penalty", TRANSFORMER, low=0.0)
     judged: int = setting(
@@ -67,7 +64,7 @@ class Settings:
         """Raise ValueError, with one sentence, for the first value that makes no sense."""
         for field in dataclasses.fields(self):
             _check_limits(field, getattr(self, field.name))
-        choices = {"model": MODELS, "schedule": SCHEDULES, "dtype": DTYPES, "tied": TIED}
+        choices = {"model": MODELS, "dtype": DTYPES, "tied": TIED}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(

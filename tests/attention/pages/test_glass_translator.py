@@ -6,7 +6,7 @@ import pytest
 
 from attention.pages import glass_translator
 from attention.provided.models import translators
-from attention.provided.models.bert import files, stand_in
+from attention.provided.models.bert import files
 from autograder.building.book.write import MADE
 from autograder.commands import cli
 
@@ -51,7 +51,7 @@ def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monk
 
 
 def test_a_missing_bert_gets_a_sentence(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(stand_in, "PATH", tmp_path / "small_bert.safetensors")
+    monkeypatch.setattr(files, "STAND_IN", tmp_path / "small_bert.safetensors")
     monkeypatch.setattr(files, "small", files.small.__wrapped__)  # without its memory
     assert cli.main(["glass", "--to", str(tmp_path / "glass.html")]) == 1
     assert f"{tmp_path / 'small_bert.safetensors'} is missing" in capsys.readouterr().err

@@ -19,7 +19,7 @@ def test_every_preset_is_accepted(corpus):
         ({"learning_rate": float("nan")}, "--learning-rate must be above 0.0, not nan"),
         ({"learning_rate": float("inf")}, "--learning-rate must be finite, not inf"),
         ({"alpha": float("inf")}, "--alpha must be finite, not inf"),
-        ({"schedule": "cosine"}, "--schedule must be one of noam, inverse-sqrt, linear"),
+        ({"dtype": "half"}, "--dtype must be one of auto, float32, bfloat16, not 'half'"),
         ({"tied": "all"}, "--tied all needs a joint vocabulary"),
         ({"d_model": 12, "n_heads": 5}, "12 is no multiple of 10"),
         ({"steps": 10, "warmup": 11}, "--warmup 11 is longer than --steps 10"),

@@ -12,8 +12,7 @@ import torch
 from attention.language_models import language_model_loss
 from attention.train import __main__ as command
 from attention.train.core.step import Step
-from attention.train.core.tasks import task_of
-from attention.train.core.trainer import Trainer
+from attention.train.core.trainer import Trainer, task_of
 from attention.train.corpora import texts
 from attention.train.mine import trial, using
 from attention.train.pieces import collected

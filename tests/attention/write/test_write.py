@@ -1,8 +1,6 @@
 """`python -m attention.write`: token by token, as without a cache, and one sentence for errors."""
 
 import dataclasses
-import io
-import sys
 
 import pytest
 import torch
@@ -129,15 +127,6 @@ def test_prompt_and_text_appear_and_a_seed_repeats_them(folder, capsys):
         assert (capsys.readouterr().out == alone) is same
 
 
-@pytest.mark.parametrize(
-    ("given", "prompt"), [(b"zum \xc3\xbc\n", "zum ü"), (b"\xef\xbb\xbfa\r\nb\r\n", "a\nb")]
-)
-def test_the_prompt_may_come_from_standard_input(folder, capsys, monkeypatch, given, prompt):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
-    assert main([str(folder), "--prompt", "-", "--length", "2", "--device", "cpu"]) == 0
-    assert capsys.readouterr().out.startswith(prompt)
-
-
 def test_a_gpu_writes_the_same(folder, capsys, monkeypatch):
     words = [str(folder), "--prompt", "die", "--length", "15"]
     assert main([*words, "--device", "cpu"]) == 0
@@ -166,7 +155,7 @@ def test_a_wrong_option_is_one_sentence(folder, capsys, words, says):
     assert says in error and error.count("\n") == 1
 
 
-def test_what_is_no_run_is_one_sentence(tmp_path, folder, refused, capsys, monkeypatch):
+def test_what_is_no_run_is_one_sentence(tmp_path, folder, refused, capsys):
     assert "holds no training: `python -m attention.train text FILES" in refused(tmp_path / "runs")
     other = ROOT / "data" / "checkpoints" / "transformer.safetensors"
     assert "is no language model of `python -m attention.train`" in refused(other)
@@ -176,8 +165,6 @@ def test_what_is_no_run_is_one_sentence(tmp_path, folder, refused, capsys, monke
     )
     assert translate([str(folder), "--device", "cpu"]) == 1
     assert f"use `python -m attention.write {folder}`" in capsys.readouterr().err
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"f\xfcr")))
-    assert "standard input is not UTF-8 at byte 2: convert" in refused(folder, "--prompt", "-")
 
 
 def test_a_training_that_has_not_ended_writes_with_its_last_save(tmp_path, capsys, refused):

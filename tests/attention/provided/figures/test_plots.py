@@ -6,10 +6,8 @@ import re
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from attention.provided.figures import faint_weights, plots, seeds
+from attention.provided.figures import plots, seeds
 from autograder import ROOT
 
 LABELS = [f"line {number}" for number in range(7)]
@@ -35,7 +33,7 @@ def test_heatmap_has_queries_down_keys_across_and_a_fixed_scale():
 
 def test_the_scale_of_faint_weights_ends_at_the_largest():
     weights = torch.tensor([[0.02, 0.08], [0.05, 0.05]])
-    (image,) = faint_weights.heatmap(weights, plots.panels(), "faint").images
+    (image,) = plots.heatmap(weights, plots.panels(), faint=True).images
     assert image.get_clim() == pytest.approx((0, 0.08))
 
 
@@ -46,18 +44,6 @@ def test_panels_share_one_y_scale_unless_told_otherwise():
     left, right = plots.panels(1, 2, share=False)
     left.plot([0, 5])
     assert left.get_ylim() != right.get_ylim()
-
-
-@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=20))
-def test_every_point_lies_inside_its_convex_hull(pairs):
-    points = torch.tensor(pairs, dtype=torch.float64)
-    corners = plots.convex_hull(points)
-    assert set(map(tuple, corners.tolist())) <= set(map(tuple, points.tolist()))
-    if len(corners) > 2:
-        edges = corners.roll(-1, 0) - corners
-        for point in points:
-            offset = point - corners
-            assert (edges[:, 0] * offset[:, 1] - edges[:, 1] * offset[:, 0] >= 0).all()
 
 
 def alike(ax):

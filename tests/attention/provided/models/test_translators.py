@@ -19,7 +19,7 @@ from autograder.sandbox import visible_files
 
 SHARED = [
     *("provided.data.numbers", "provided.data.tokens", "provided.demand", "provided.files"),
-    *("provided.figures.convex_hull", "provided.figures.palette", "provided.figures.plots"),
+    *("provided.figures.palette", "provided.figures.plots"),
     *("provided.measuring.memory", "provided.measuring.summary", "provided.measuring.timing"),
     *("provided.models.model_file", "provided.models.translators"),
     *("provided.downloads", "provided.progress"),
