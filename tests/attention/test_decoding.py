@@ -4,7 +4,6 @@ import itertools
 import math
 import re
 
-import numpy as np
 import pytest
 import torch
 
@@ -126,35 +125,6 @@ def test_wide_searches_equal_exhaustive_search(seed, alpha, most, monkeypatch):
         assert total == pytest.approx(every[tuple(ids)], rel=1e-5), name
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
-@pytest.mark.parametrize("seed", range(40))
-def test_narrow_searches_find_the_best_that_has_ended_in_a_beam(seed, alpha, monkeypatch):
-    torch.manual_seed(seed)
-    table = torch.randn(6, 6, dtype=torch.float64)
-    table[[3, 4, 5], EOS] -= 2  # it ends at once or hardly ever: what has ended is overtaken
-    ended = {ids: total / ((5 + len(ids)) / 6) ** alpha for ids, total in ended_in(table, 5, 3)}
-    for name, (ids, total) in found_by_all(table, 5, 3, alpha, monkeypatch).items():
-        value = total / ((5 + len(ids)) / 6) ** alpha
-        if ended and (alpha == 0 or name != "plain"):  # the plain one drops what is improbable
-            assert value == pytest.approx(max(ended.values()), rel=1e-5), name
-            assert ended[tuple(ids)] == pytest.approx(value, rel=1e-5), name
-
-
-def ended_in(table, most, beam):
-    """All sentences that end in a beam of this width at any step, with their log-probabilities."""
-    logits = table.clone()
-    logits[:, [PAD, BOS]] = -math.inf
-    log_p, beams, found = logits.log_softmax(1), [(0.0, (BOS,))], set()
-    for _ in range(most):
-        nexts = [one for one in beams if one[1][-1] == EOS]
-        for total, ids in beams:
-            if ids[-1] != EOS:
-                nexts += [(total + log_p[ids[-1], v].item(), (*ids, v)) for v in range(2, 6)]
-        beams = sorted(nexts, reverse=True)[:beam]
-        found |= {(ids[1:], total) for total, ids in beams if ids[-1] == EOS}
-    return found
-
-
 def forgetful():
     """A language in which [EOS] falls out of a beam of 2, and all else is worse in the end."""
     table = torch.full((6, 6), -math.inf, dtype=torch.float64)
@@ -257,18 +227,6 @@ def test_the_model_stays_in_the_mode_it_was_in(method):
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("device", ["cpu", *["cuda"] * torch.cuda.is_available()])
-def test_decoding_works_on_every_device_and_in_bfloat16(device):
-    model, source = small(fused=True).float(), sources()
-    expected = [greedy(model, source, 12), beam_search(model, source, 3, max_length=12)]
-    model, source = model.to(device), source.to(device)
-    got = [greedy(model, source, 12), beam_search(model, source, 3, max_length=12)]
-    assert all(torch.equal(a.cpu(), b) for a, b in zip(got, expected, strict=True))
-    with torch.autocast(device, torch.bfloat16):
-        assert beam_search(model, source, 3, max_length=12).device.type == device
-        assert sample(model, source, top_k=4, top_p=0.9, max_length=12).device.type == device
-
-
 def test_the_trained_model_writes_what_lesson_10_wrote():
     model, corpus = shipped.trained("transformer")
     pairs = [pair for some in corpus.test_by_digits(5).values() for pair in some]
@@ -333,15 +291,3 @@ def test_arguments_that_mean_nothing_are_refused(method, options, told):
 def test_a_batch_of_nothing_is_refused(method):
     with pytest.raises(ValueError, match="sources=0 is no whole number from 1 on"):
         method(small(), sources()[:0])
-
-
-def test_numbers_of_numpy_are_numbers():
-    model, rows, whole = small(), sources(), np.int64
-    assert torch.equal(
-        beam_search(model, rows, whole(3), np.float32(0.5), whole(9), batch=whole(2)),
-        beam_search(model, rows, 3, 0.5, 9, batch=2),
-    )
-    assert torch.equal(
-        sample(model, rows, np.float64(0.8), whole(3), np.float64(0.9), whole(4), whole(9)),
-        sample(model, rows, 0.8, 3, 0.9, 4, 9),
-    )

@@ -7,7 +7,6 @@ import torch
 
 from attention.kernel_regression import (
     LearnedBandwidth,
-    ignores_order,
     kernel_regression,
     kernel_values,
     nadaraya_watson,
@@ -53,8 +52,3 @@ def test_an_unknown_kernel_is_refused_with_the_known_ones():
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 def test_learned_bandwidth_follows_the_dtype_of_its_inputs(dtype):
     assert LearnedBandwidth(0.5)(*example(5, 7, dtype)).dtype == dtype
-
-
-def test_who_ignores_the_order():
-    ignore = [name for name in "ABCDEFG" if ignores_order(name, *example(11, 13, torch.float32))]
-    assert "".join(ignore) == "AEG"

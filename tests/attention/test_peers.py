@@ -78,32 +78,3 @@ def test_a_race_has_a_row_for_each(capsys, monkeypatch):
 
 
 # On a GPU, as far as that can be tested without one
-
-
-def test_on_cuda_the_clock_waits_for_the_gpu(monkeypatch):
-    done = []
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("wait"))
-    peers.turns([lambda: done.append("work")], 1, "cuda")
-    assert done == ["work", "wait", "work", "wait"]
-
-
-def test_on_cuda_the_race_is_run_there(capsys, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "A card")
-    monkeypatch.setitem(decoders.ON_CUDA, "mini", (3, 8, 4))
-    told = []
-    monkeypatch.setattr(peers, "present", lambda names: names[:2])
-    monkeypatch.setattr(peers, "difference", lambda *words: told.append(words[-1]) or 0.0)
-    monkeypatch.setattr(peers, "make", lambda name, size, batches, *_: (None, len(batches)))
-    monkeypatch.setattr(peers, "turns", lambda runs, rounds, device: told.append((device, *runs)))
-    monkeypatch.setattr(peers, "show", lambda *_: None)
-    assert peers.main(["--sizes", "mini", "--device", "cuda"]) == 0
-    assert told == ["cuda", ("cuda", 4, 4)]  # compared, then raced
-    assert "A card, 1 thread" in capsys.readouterr().out
-
-
-def test_without_a_gpu_cuda_is_refused(capsys, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(SystemExit):
-        peers.main(["--device", "cuda"])
-    assert "--device cuda: this machine, or this PyTorch, has none" in capsys.readouterr().err

@@ -52,25 +52,6 @@ def test_watch_attention_collects_gates_and_leaves_no_trace(fused):
         pass
 
 
-def test_another_attention_can_take_the_place():
-    """As a cache for decoding will: the layers only ever call attention(q, k, v, mask)."""
-
-    class Recorded(nn.Module):
-        def __init__(self, inner):
-            super().__init__()
-            self.inner, self.calls = inner, []
-
-        def forward(self, query, key, value, mask=None):
-            self.calls.append((query.shape, key.shape))
-            return self.inner(query, key, value, mask)
-
-    layer, x = DecoderLayer(12, 3, 20).eval(), torch.randn(2, 5, 12)
-    expected = layer(x, torch.ones(2, 7, 12))
-    layer.cross_attention = Recorded(layer.cross_attention)
-    assert layer(x, torch.ones(2, 7, 12)).equal(expected)
-    assert layer.cross_attention.calls == [((2, 5, 12), (2, 7, 12))]
-
-
 def test_sublayers_refuse_sizes_with_both_numbers():
     with pytest.raises(ValueError, match="n_heads=5 does not divide d_model=12"):
         Sublayers(12, 5, 20)

@@ -5,9 +5,7 @@ import pytest
 from attention.experiments import kernel_regression as experiments
 from attention.kernel_regression import (
     LearnedBandwidth,
-    kernel_regression,
     leave_one_out_loss,
-    nadaraya_watson,
     soft_lookup,
 )
 
@@ -39,12 +37,3 @@ def test_training_goes_downhill_from_a_wide_start_and_stays_stuck_from_a_narrow_
     assert path[-1][0] == pytest.approx(0.154, abs=0.01)
     narrow = experiments.train(LearnedBandwidth(0.01), leave_one_out_loss, *examples)
     assert narrow[-1][0] < 0.05
-
-
-def test_the_figures_can_be_drawn():
-    experiments.fits(nadaraya_watson, 0.001, 100.0)
-    experiments.kernels(kernel_regression)
-    experiments.kernel_weights(kernel_regression)
-    experiments.contexts(soft_lookup)
-    experiments.valley(LearnedBandwidth, leave_one_out_loss)
-    experiments.before_and_after(LearnedBandwidth, 0.23)

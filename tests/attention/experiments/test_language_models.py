@@ -76,10 +76,3 @@ def test_a_text_of_ones_own_is_learned():
     model = DecoderOnly(256 + experiments.MERGES, **experiments.SIZES)
     losses = experiments.learn_novels(model, language_model_loss, 8, text=120 * "one, two, three. ")
     assert losses[-1] < losses[0] - 1
-
-
-def test_the_figures_can_be_drawn():
-    found = experiments.readers()
-    experiments.shares_of_experts(found)
-    experiments.examples_of(experiments.first_lines())
-    experiments.who_may_look()

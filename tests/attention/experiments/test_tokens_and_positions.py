@@ -7,10 +7,8 @@ from attention.experiments.tokens_and_positions import D_MODEL, LooksBack, clock
 from attention.tokens_and_positions import (
     bpe_decode,
     bpe_encode,
-    embed,
     rotary,
     sinusoidal_positions,
-    train_bpe,
 )
 
 POSITIONS = torch.arange(5.0, 12.0)
@@ -54,12 +52,3 @@ def test_bytes_per_token_grow_with_the_merges():
         "aab aab " * 20, [(97, 97), (32, 256)], bpe_encode, bpe_decode
     )
     assert found["docstrings, kept aside"] > found["German"] >= 1
-
-
-def test_the_figures_can_be_drawn():
-    assert set(tokens_and_positions.three_back()) == set(tokens_and_positions.KINDS)
-    tokens_and_positions.position_table(sinusoidal_positions)
-    tokens_and_positions.same_word_elsewhere(embed, sinusoidal_positions)
-    tokens_and_positions.size_of_the_rows()
-    tokens_and_positions.whose_merges()
-    tokens_and_positions.german_compounds([], train_bpe, bpe_encode, bpe_decode)

@@ -67,10 +67,3 @@ def test_batches_are_numbered_and_come_in_a_new_order_in_every_epoch():
     lengths = [[len(one) for one in part] for part in (targets[:epoch], targets[epoch:])]
     assert lengths[0] != lengths[1]
     assert sorted(lengths[0]) == sorted(lengths[1])
-
-
-def test_what_is_recorded_is_drawn():
-    drawn = (training.optimizers, training.warm_up_by_depth, training.overfitting)
-    for draw in (*drawn, training.clipping, training.angles, training.parts_changed):
-        assert draw()
-    assert len(training_on_gpu.sixteen_bits()) == 2

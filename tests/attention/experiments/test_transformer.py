@@ -9,7 +9,7 @@ from attention.language_models import DecoderOnly
 from attention.provided.data.numbers import in_words
 from attention.provided.models.key_value_cache import CachedDecoder
 from attention.train import shipped
-from attention.transformer import Transformer, masks_from_tokens, transformer_parameters
+from attention.transformer import Transformer
 
 SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 2, "dropout": 0.0}
 
@@ -95,11 +95,3 @@ def test_the_weights_of_a_number_are_those_of_all_its_attentions():
     assert weights["decoder.layers.1.cross_attention"].shape == (1, 4, len(letters), len(words))
     experiments.three_uses(weights, words, letters)
     experiments.every_head(weights, words, letters)
-
-
-def test_the_figures_can_be_drawn():
-    experiments.steps_in_a_row()
-    experiments.masks_of_a_batch(masks_from_tokens)
-    experiments.shapes(Transformer)
-    experiments.sizes_in_the_paper(transformer_parameters)
-    assert set(experiments.kinds_of_positions()) == set(experiments.KINDS)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from attention.pages import glass_translator, writer_page
 from autograder.commands import cli
 
 LARGEST = 2_000_000  # bytes
@@ -27,9 +26,3 @@ def test_a_folder_in_place_of_the_file_gets_a_sentence(tmp_path, monkeypatch, ca
     assert "is a folder: name the file to write, as in " in said
     assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("page", [glass_translator, writer_page])
-def test_parts_stay_short(page):
-    for path in page.PARTS.iterdir():
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 300, path.name

@@ -12,7 +12,6 @@ from attention.train.mine import trial, using
 from attention.train.pieces import collected
 from attention.train.runs import settings
 from attention.train.translate_run import open_run
-from attention.translate import __main__ as translating
 from autograder.inside.device.rehearsal import Rehearsed
 from autograder.pieces import RECORD
 from tests.cuda import NAME, cuda
@@ -57,15 +56,6 @@ def test_a_training_leaves_all_that_is_promised(device, tmp_path, capsys, drawn)
     assert "resumed after step 2 of 2 steps on cuda" in capsys.readouterr().out
     run = open_run(folder, device)
     assert all(isinstance(x, Rehearsed) for x in run.model.parameters())
-
-
-def test_a_run_translates_there_and_is_drawn(device, tmp_path, capsys, monkeypatch):
-    picture, text = tmp_path / "picture.png", tmp_path / "text"
-    text.write_text("twelve\nseven\n")
-    monkeypatch.setattr(translating, "choose_device", lambda _: device)
-    assert translating.main([SHIPPED, str(text), "--attention", str(picture)]) == 0
-    assert capsys.readouterr().out.splitlines() == ["zwölf", "sieben"]
-    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_piece_that_makes_its_mask_on_the_cpu_is_left_to_the_library(

@@ -19,7 +19,6 @@ TINY = [
     *("--d-model", "16", "--n-heads", "2", "--d-ff", "16", "--n-layers", "1", "--warmup", "2"),
     *("--max-tokens", "512", "--every", "4", "--judged", "4", "--beam", "2", "--device", "cpu"),
 ]
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
 
 def arguments(folder, *more):
@@ -100,18 +99,6 @@ def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path):
     assert losses(broken, 40) == losses(whole, 40)
     a, b = (load_model(folder / "model.safetensors")[0].state_dict() for folder in (whole, broken))
     torch.testing.assert_close(a, b, rtol=0, atol=0)
-
-
-@pytest.mark.long
-def test_two_processes_have_the_losses_of_one(tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
-    more = ("--steps", "8", "--dropout", "0", "--accumulate", "2")
-    assert main(arguments(one, *more)) == 0
-    done = command(*TORCHRUN, "-m", "attention.train", *arguments(two, *more))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("step 8 of 8") == 1  # the second process is silent
-    a, b = ([float(loss) for loss in losses(folder, 8)] for folder in (one, two))
-    assert a == pytest.approx(b, rel=1e-5)
 
 
 @pytest.mark.parametrize(

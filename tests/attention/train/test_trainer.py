@@ -149,16 +149,6 @@ def test_the_state_of_another_model_is_refused(pairs, tmp_path):
         trainer(pairs, tmp_path / "run", resume=True, d_ff=24)
 
 
-@pytest.mark.parametrize("compile", [False, True])
-def test_the_layers_are_compiled_if_asked_for(pairs, tmp_path, monkeypatch, compile):
-    compiled = []
-    monkeypatch.setattr(
-        torch.nn.Module, "compile", lambda self, **_: compiled.append(type(self).__name__)
-    )
-    trainer(pairs, tmp_path, compile=compile)
-    assert compiled == (["Encoder", "Decoder"] if compile else [])
-
-
 def test_the_learning_rate_rises_and_falls_in_a_line():
     chosen = dataclasses.replace(TINY, warmup=4, learning_rate=1.0, steps=10)
     found = {step: learning_rate(step, chosen) for step in (1, 2, 4, 5, 10)}

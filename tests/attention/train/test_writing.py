@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import os
 import shutil
 
 import pytest
@@ -11,8 +10,7 @@ import torch
 
 from attention.language_models import language_model_loss
 from attention.train import __main__ as command
-from attention.train.core.step import Step
-from attention.train.core.trainer import Trainer, task_of
+from attention.train.core.trainer import Trainer
 from attention.train.corpora import texts
 from attention.train.mine import trial, using
 from attention.train.pieces import collected
@@ -21,7 +19,6 @@ from attention.train.runs.settings import hidden_units
 from attention.train.write_run import open_run
 from autograder.pieces import read
 from tests.attention.train.mine.test_mine import LIBRARY, record
-from tests.attention.train.test_step import process
 from tests.cuda import NAME, cuda
 from tests.small_text import TINY, trained, written
 
@@ -142,27 +139,6 @@ def test_a_gpu_trains_it_too(file, tmp_path, capsys, monkeypatch):
     assert json.loads((there / "result.json").read_text())["device"] == NAME
     a, b = ([float(loss) for loss in losses(folder)] for folder in (here, there))
     assert a == pytest.approx(b, rel=1e-4)
-
-
-def steps_of(file):
-    """The losses of two steps, each from a batch that shares out unevenly and one too small."""
-    text = texts.read([file], TINY, {})
-    task, rows = task_of(TINY, text), text.ids["train"]
-    torch.manual_seed(0)
-    model = task.untrained()
-    step = Step(model, TINY, CPU, None, task.loss(model, None))
-    for group in step.optimizer.param_groups:
-        group["lr"] = 0.1
-    batches = [task.tensors([*rows[:4], rows[-1]]), task.tensors(rows[5:6])]
-    return [step(batches).item() for _ in range(2)]
-
-
-def test_two_processes_learn_as_one_does(file, tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.attention.train.test_step.losses", lambda: steps_of(file))
-    children = [process(number, tmp_path) for number in range(2)]
-    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
-    found = [list(map(float, (tmp_path / str(n)).read_text().split())) for n in range(2)]
-    assert found[0] == found[1] == pytest.approx(steps_of(file), rel=1e-4)
 
 
 # With a learner's own pieces

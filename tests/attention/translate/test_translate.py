@@ -148,16 +148,6 @@ def test_a_text_that_is_not_utf_8_is_told_after_what_came_before(reads, capsys):
     assert said.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_what_powershell_writes_is_told_how_to_convert(reads, capsys, encoding):
-    reads("seven\r\neight\r\n".encode(encoding))
-    assert main([SHIPPED, *CPU]) == 1
-    said = capsys.readouterr().err
-    assert (
-        "standard input, line 1 is no text in UTF-8" in said and "iconv -f UTF-16 -t UTF-8" in said
-    )
-
-
 def test_a_line_that_never_ends_is_no_text(reads, refused, monkeypatch):
     monkeypatch.setattr(lines, "LONGEST", 100)
     reads(b"x" * 200)
