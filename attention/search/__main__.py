@@ -19,17 +19,19 @@ from attention.provided.models.bert import minilm
 from attention.search import index as indexes
 from attention.search import mine, reading
 from attention.search import model as models
-from attention.search.index import Index
+from attention.search.index import File, Index
 from attention.search.model import Model
+from attention.search.passages import Passage
 from attention.train.command import status_of
 from attention.train.pieces import collected
 from attention.train.runs.settings import Parser
-from autograder.terminal_output import replace_what_cannot_be_shown
+from autograder.terminal_output import printable, replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.search"
 NOTHING_FOUND = 3
 STOPPED = "stopped; what was read so far is kept in the index"
 EXCERPT = 300  # characters of a passage that are shown
+Found = tuple[float, list[int]]  # the cosine of a text, and the rows of an index that have it
 
 
 def parser() -> Parser:
@@ -87,7 +89,8 @@ def run(options: argparse.Namespace) -> int:
     found = indexes.renewed(options.files, path, model, note, progress)
     rows = nearest(options.question, found, model, options.top)
     if options.json:
-        print(json.dumps(list(described(rows, found)), indent=1, ensure_ascii=False))
+        shown = json.dumps(list(described(rows, found)), indent=1, ensure_ascii=False)
+        print(printable(shown))
     elif rows:
         show(rows, found)
     else:
@@ -109,7 +112,7 @@ def open_model(options: argparse.Namespace) -> Model:
 
 def note(sentence: str) -> None:
     """Say something on what is searched, or on how."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(printable(sentence), file=sys.stderr, flush=True)
 
 
 def progress(sentence: str) -> None:
@@ -118,23 +121,37 @@ def progress(sentence: str) -> None:
         note(sentence)
 
 
-def nearest(question: str, found: Index, model: Model, top: int) -> list[tuple[float, int]]:
-    """Cosine and row of the passages that are nearest to a question, the nearest first."""
-    k = min(top, len(found.rows))
-    if not k:
+def nearest(question: str, found: Index, model: Model, top: int) -> list[Found]:
+    """The passages that are nearest to a question, the nearest first.
+
+    Returns the cosine of each text, and the rows in which it stands, of equal ones all.
+    """
+    places: dict[str, list[int]] = {}
+    for row, (_, one) in enumerate(found.rows):
+        places.setdefault(" ".join(one.text.split()), []).append(row)
+    if not places:
         return []
-    asked = model.vectors([question])  # (1, d_model)
-    cosines, rows = published_model.search(asked, found.vectors, k)  # (1, k) each
-    return list(zip(cosines[0].tolist(), rows[0].tolist(), strict=True))
+    if (pieces := model.count(question)) > (most := model.max_length - 2):
+        note(f"the question has {pieces} word pieces: only the first {most} of them are read")
+    asked, every = model.vectors([question]), [*places.values()]  # (1, d_model)
+    vectors = found.vectors[[rows[0] for rows in every]]
+    cosines, best = published_model.search(asked, vectors, min(top, len(every)))  # (1, k) each
+    rows = [every[place] for place in best[0].tolist()]
+    return list(zip(cosines[0].tolist(), rows, strict=True))
 
 
-def described(rows: Iterable[tuple[float, int]], found: Index) -> Iterable[dict[str, Any]]:
-    """Passages as dicts; a place has a unit: line, cell or page."""
-    for cosine, row in rows:
-        file, one = found.rows[row]
-        unit = reading.UNITS.get(reading.kind_of(Path(file.path)), "line")
-        place = {"file": shown_path(file.path), "unit": unit, "first": one.first, "last": one.last}
-        yield {**place, "cosine": round(cosine, 4), "text": one.text}
+def described(rows: Iterable[Found], found: Index) -> Iterable[dict[str, Any]]:
+    """Passages as dicts; a place has a unit: line, cell or page; and the same text has others."""
+    for cosine, (row, *others) in rows:
+        also = [place_of(*found.rows[other]) for other in others]
+        text = found.rows[row][1].text
+        yield {**place_of(*found.rows[row]), "cosine": round(cosine, 4), "also": also, "text": text}
+
+
+def place_of(file: File, one: Passage) -> dict[str, Any]:
+    """Where a passage is."""
+    unit = reading.UNITS.get(reading.kind_of(Path(file.path)), "line")
+    return {"file": shown_path(file.path), "unit": unit, "first": one.first, "last": one.last}
 
 
 def shown_path(path: str) -> str:
@@ -143,14 +160,15 @@ def shown_path(path: str) -> str:
     return path if inside.startswith(os.pardir) else inside
 
 
-def show(rows: Iterable[tuple[float, int]], found: Index) -> None:
+def show(rows: Iterable[Found], found: Index) -> None:
     """Print passages for people."""
     for rank, one in enumerate(described(rows, found), 1):
         first, last, unit = one["first"], one["last"], one["unit"]
         place = f"{unit} {first}" if first == last else f"{unit}s {first} to {last}"
-        print(f"{rank}. {one['file']}, {place} · cosine {one['cosine']:.2f}")
+        more = f" · the same in {len(one['also'])} more" if one["also"] else ""
+        print(printable(f"{rank}. {one['file']}, {place} · cosine {one['cosine']:.2f}{more}"))
         text = " ".join(one["text"].split())
-        print(f"   {text if len(text) <= EXCERPT else text[:EXCERPT] + ' …'}")
+        print(printable(f"   {text if len(text) <= EXCERPT else text[:EXCERPT] + ' …'}"))
     sys.stdout.flush()
 
 

@@ -20,7 +20,7 @@ from attention.search.passages import Passage
 from attention.search.reading import ReadingError
 
 FOLDER = ROOT / ".cache" / "search"
-VERSION = 2  # of how files are cut and kept: a change here makes every index anew
+VERSION = 3  # of how files are cut and kept: a change here makes every index anew
 PART = 512  # passages that become vectors before the next files are read
 Say = Callable[[str], None]
 
@@ -136,14 +136,16 @@ def _as_it_is(place: Path, problem: str, old: dict[str, File], model: Model) -> 
     known = old.get(name)
     if known is not None and known.stamp == _stamp(place):
         return known
-    content = reading.contents(place)
-    found, note = reading.read(content, reading.kind_of(place), model.pieces)
-    return File(name, _stamp(place), note, found)
+    stamp, content = _stamp(place), reading.contents(place)
+    found, note = reading.read(content, reading.kind_of(place), model.pieces, model.count)
+    return File(name, stamp, note, found)
 
 
 def _stamp(place: Path) -> tuple[int, int]:
-    now = place.stat()
-    return now.st_size, now.st_mtime_ns
+    with contextlib.suppress(OSError):
+        now = place.stat()
+        return now.st_size, now.st_mtime_ns
+    return -1, -1  # reading it will say why
 
 
 def _encode(files: Iterable[File], model: Model, progress: Say, least: int = 0) -> None:

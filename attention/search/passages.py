@@ -1,21 +1,21 @@
 """A text is cut into passages, each with its lines: whole paragraphs where they fit.
 
-A passage has at most so many word pieces, or a few more: how many there will be is guessed from the
-words, without a vocabulary.
+A passage has at most so many word pieces as its words have one by one.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 PIECES = 120
-LONGEST_LINE = 20_000  # characters; what is longer is data, not prose
+MOST = 4  # word pieces of one character: three of a Korean syllable, which is three letters
 DATA = re.compile(r"[!-~]{300,}")  # no word of any language: a picture in base64, say
 _WORD = re.compile(r"\S+")
-_PART = re.compile(r"[^\W_]+|\S")
 _MARKDOWN = re.compile(r" {0,3}#{1,6} ")
 _DEFINES = re.compile(r"\s*(@|(async )?def |class )")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}\s*$")
+Count = Callable[[str], int]  # of a word's pieces
+Word = tuple[int, int, int]  # its begin and end in a text, and its pieces
 
 
 @dataclass(frozen=True)
@@ -27,31 +27,21 @@ class Passage:
     text: str
 
 
-def guessed_pieces(word: str) -> int:
-    """About how many word pieces a word without spaces becomes.
-
-    >>> guessed_pieces("word,"), guessed_pieces("scaled_dot_product_attention")
-    (2, 8)
-    """
-    if word.isalpha() and word.isascii():
-        return 1 if len(word) <= 8 else -(-len(word) // 5)
-    return sum(
-        guessed_pieces(part) if part.isascii() and part.isalpha() else -(-len(part) // 2)
-        for part in _PART.findall(word)
-    )
-
-
-def passages(text: str, kind: str = "text", pieces: int = PIECES) -> Iterator[Passage]:
+def passages(
+    text: str, kind: str = "text", pieces: int = PIECES, count: Count = len
+) -> Iterator[Passage]:
     """Cut a text into passages; their places are its lines.
 
     kind    "text", "markdown", "rst" or "python": what begins a section, and where it may be cut
     pieces  how many word pieces a passage may have
+    count   how many a word has, which is anything without spaces
     """
     lines = DATA.sub("…", text).split("\n")
     starts = [*_sections(lines, kind), len(lines)]
     for begin, end in zip(starts, starts[1:], strict=False):
-        section = "\n".join(line[:LONGEST_LINE] for line in lines[begin:end])
-        yield from _cut(section, begin + 1, pieces, code=kind == "python")
+        section = "\n".join(lines[begin:end])
+        words = list(_words(section, pieces, count))
+        yield from _cut(section, begin + 1, words, pieces, code=kind == "python")
 
 
 def _sections(lines: list[str], kind: str) -> Iterator[int]:
@@ -73,12 +63,11 @@ def _sections(lines: list[str], kind: str) -> Iterator[int]:
         filled = filled or bool(line.strip() and not heads and not _UNDERLINE.match(line))
 
 
-def _cut(text: str, line: int, pieces: int, code: bool) -> Iterator[Passage]:
+def _cut(text: str, line: int, words: list[Word], pieces: int, code: bool) -> Iterator[Passage]:
     """Passages of a section that begins at a line; it ends them where it disturbs least.
 
     That is between paragraphs, then behind a sentence or, in code, a line, then anywhere.
     """
-    words = list(_words(text, pieces))
     begin = 0
     while begin < len(words):
         count, end = 0, begin
@@ -96,15 +85,18 @@ def _cut(text: str, line: int, pieces: int, code: bool) -> Iterator[Passage]:
         begin = end
 
 
-def _words(text: str, pieces: int) -> Iterator[tuple[int, int, int]]:
-    """Begin, end and guessed pieces of each word; one that seems to have no end is cut."""
+def _words(text: str, pieces: int, count: Count) -> Iterator[Word]:
+    """The words of a text; one that seems to have no end is cut."""
     for found in _WORD.finditer(text):
-        for begin in range(found.start(), found.end(), pieces):
-            end = min(begin + pieces, found.end())
-            yield begin, end, guessed_pieces(text[begin:end])
+        begin, last = found.span()
+        whole = last - begin <= pieces and count(found[0]) <= pieces
+        step = last - begin if whole else max(1, pieces // MOST)
+        for place in range(begin, last, step):
+            end = min(place + step, last)
+            yield place, end, count(text[place:end])
 
 
-def _end(text: str, words: list[tuple[int, int, int]], begin: int, end: int, code: bool) -> int:
+def _end(text: str, words: list[Word], begin: int, end: int, code: bool) -> int:
     """The best end of a passage, words[begin:end] being all that has room."""
     paragraph, sentence = 0, 0
     for place in range(begin + 1, end + 1):

@@ -4,9 +4,11 @@ import io
 import logging
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from attention.search.passages import DATA, LONGEST_LINE, PIECES, Passage, passages
+from attention.provided.files import utf_8
+from attention.search.passages import DATA, PIECES, Count, Passage, passages
 
 # What is read in a folder, by how its name ends. A file that is named by itself may be called
 # anything: it is read as text.
@@ -77,28 +79,32 @@ def contents(path: Path) -> bytes:
         raise ReadingError(f"cannot be read: {error.strerror}") from None
 
 
-def read(content: bytes, kind: str, pieces: int = PIECES) -> tuple[list[Passage], str]:
+def read(
+    content: bytes, kind: str, pieces: int = PIECES, count: Count = len
+) -> tuple[list[Passage], str]:
     """Cut the content of a file into passages; with a note for whoever searches, or ''.
 
+    pieces, count  as `passages` takes them
     Raises ReadingError if there is nothing to read in it.
     """
     if not content.strip():
         return [], "is empty"
     if kind == "pdf":
-        found, note = list(_of_pdf(content, pieces)), ""
-        return found, note if found else "has no text: it may be a scan"
-    text, note = _decoded(content), ""
-    if kind == "notebook":
-        return list(_of_notebook(text, pieces)), note
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = DATA.sub("…", text).split("\n")
-    long = [number for number, line in enumerate(lines, 1) if len(line) > LONGEST_LINE]
-    if long:
-        cut = f"has more than {LONGEST_LINE:,} characters in line {long[0]}"
-        cut += f" and {len(long) - 1} more" if long[1:] else ""
-        note = f"{cut}: only the first of them are searched"
-    found = list(passages(text, kind, pieces))
-    return found, note if found or note else "holds no words, only data"
+        parts = [(page, "text") for page in _pages(content)]
+    elif kind == "notebook":
+        parts = list(_cells(_decoded(content)))
+    else:
+        parts = [(_decoded(content).replace("\r\n", "\n").replace("\r", "\n"), kind)]
+    found = []
+    for number, (text, part) in enumerate(parts, 1):
+        for one in passages(_whole(text), part, pieces, count):
+            found.append(replace(one, first=number, last=number) if kind in UNITS else one)
+    data = sum(len(DATA.findall(text)) for text, _ in parts)
+    if data and found:
+        return found, f"has {data} × 300 or more characters without a space: they are left out"
+    if kind == "pdf" and not found:
+        return [], "has no text: it may be a scan"
+    return found, "" if found or kind == "notebook" and not data else "holds no words, only data"
 
 
 def _decoded(content: bytes) -> str:
@@ -106,16 +112,13 @@ def _decoded(content: bytes) -> str:
     if b"\0" in content:
         raise ReadingError("is left out: it is no text in UTF-8")
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ReadingError(
-            f"is left out: it is not UTF-8 at byte {error.start + 1}; convert it, for instance "
-            "with iconv -f LATIN1 -t UTF-8"
-        ) from None
+        return utf_8(content)
+    except ValueError as error:
+        raise ReadingError(f"is left out: it is not UTF-8: {error}") from None
 
 
-def _of_notebook(text: str, pieces: int) -> Iterator[Passage]:
-    """The passages of a notebook's cells, without what they print; places are cells, from 1."""
+def _cells(text: str) -> Iterator[tuple[str, str]]:
+    """The cells of a notebook, without what they print: what stands in each, and its kind."""
     import nbformat
 
     try:
@@ -123,14 +126,12 @@ def _of_notebook(text: str, pieces: int) -> Iterator[Passage]:
         sources = [(str(cell.source), cell.cell_type) for cell in cells]
     except Exception:  # whatever nbformat meets in what somebody else has written
         raise ReadingError("is left out: it is no notebook, or a broken one") from None
-    for number, (source, cell_type) in enumerate(sources, 1):
-        kind = "python" if cell_type == "code" else "markdown"
-        for one in passages(_whole(source), kind, pieces):
-            yield Passage(number, number, one.text)
+    for source, cell_type in sources:
+        yield source, "python" if cell_type == "code" else "markdown"
 
 
-def _of_pdf(content: bytes, pieces: int) -> Iterator[Passage]:
-    """The passages of a PDF; places are pages, from 1."""
+def _pages(content: bytes) -> list[str]:
+    """The texts of a PDF's pages."""
     import pypdf
     import pypdf.errors
 
@@ -139,16 +140,13 @@ def _of_pdf(content: bytes, pieces: int) -> Iterator[Passage]:
         reader = pypdf.PdfReader(io.BytesIO(content))
         if reader.is_encrypted and not reader.decrypt(""):
             raise ReadingError("is left out: it is encrypted")
-        texts = [page.extract_text() for page in reader.pages]
+        return [page.extract_text() for page in reader.pages]
     except ReadingError:
         raise
     except pypdf.errors.DependencyError:  # AES, even without a password, is for `cryptography`
         raise ReadingError("is left out: it is encrypted") from None
     except Exception:  # a broken file raises what it likes
         raise ReadingError("is left out: it is no PDF, or a broken one") from None
-    for number, text in enumerate(texts, 1):
-        for one in passages(_whole(text), pieces=pieces):
-            yield Passage(number, number, one.text)
 
 
 def _whole(text: str) -> str:

@@ -71,6 +71,37 @@ def test_what_is_asked_for_is_found_at_its_place(search, notes, question, place,
     assert out.count("cosine") == 2
 
 
+def test_of_equal_passages_there_is_one_and_how_many_more(search, notes):
+    for name in "abcdef":
+        (notes / f"{name}.txt").write_text("Wash\na plum." if name == "c" else "Wash a plum.")
+    words = ("Wash a plum.", "notes", "--small", "--top", "2")
+    first, _, second, *_ = search(*words)[1].splitlines()
+    assert first == "1. notes/a.txt, line 1 · cosine 1.00 · the same in 5 more"
+    assert "Wash" not in second
+    also = json.loads(search(*words, "--json")[1])[0]["also"]
+    assert [(one["file"], one["last"]) for one in also][:2] == [
+        ("notes/b.txt", 1),
+        ("notes/c.txt", 2),
+    ]
+
+
+def test_what_others_wrote_steers_no_terminal(search, notes):
+    (notes / "\x9bodd.txt").write_text("red \x1b[31mplums\x1b]0;title\x07")
+    (notes / "\x1b[2J.txt").touch()
+    for more in ([], ["--json"]):
+        status, out, err = search("red plums", "notes", "--small", *more)
+        assert status == 0 and "[31mplums]0;title" in out.replace("\\u001b", "").replace(
+            "\\u0007", ""
+        )
+        assert not {"\x1b", "\x07", "\x9b"} & {*out, *err}
+
+
+def test_a_question_that_is_not_read_to_its_end_is_said(search, notes):
+    assert search("sort " * 62, "notes", "--small")[2] == ""
+    _, _, err = search("sort " * 63, "notes", "--small")
+    assert err == "the question has 63 word pieces: only the first 62 of them are read\n"
+
+
 def test_json_has_all_of_a_passage(search, notes):
     status, out, _ = search(
         "Wait until a thread ends.", "notes", "--small", "--json", "--top", "99"

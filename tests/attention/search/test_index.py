@@ -17,6 +17,9 @@ class Recorder(Model):
         super().__init__("rule", sum, None, None, d_model=2, max_length=64)
         self.asked = []
 
+    def count(self, text):
+        return 1
+
     def vectors(self, texts):
         self.asked += texts
         return torch.tensor([[len(text), 1.0] for text in texts]).view(-1, 2)
@@ -67,15 +70,38 @@ def test_only_what_changed_becomes_vectors(renew, notes):
 
 
 def test_a_note_is_said_each_time(renew, notes):
-    (notes / "b.txt").write_text("a word " * 3000)
+    (notes / "b.txt").write_text("a word " + 400 * "=")
     (notes / "c.txt").write_text("")
     for _ in range(2):
         _, _, said = renew()
         assert said == [
-            f"{notes / 'b.txt'} has more than 20,000 characters in line 1: only the first of them"
-            " are searched",
+            f"{notes / 'b.txt'} has 1 × 300 or more characters without a space: they are left out",
             f"{notes / 'c.txt'} is empty",
         ]
+
+
+def test_a_copy_is_read_as_the_file_that_it_is(renew, notes):
+    text = "# A\n\ntext\n\n# B\n\ntext"
+    for names in (("a.txt", "b.md"), ("c.md",)):
+        for name in names:
+            (notes / name).write_text(text)
+        found, _, _ = renew()
+    shown = [(Path(file.path).name, one.first) for file, one in found.rows if "#" in one.text]
+    assert shown == [("a.txt", 1), ("b.md", 1), ("b.md", 5), ("c.md", 1), ("c.md", 5)]
+
+
+def test_what_changes_while_it_is_read_is_read_again(renew, notes, monkeypatch):
+    real = Path.read_bytes
+
+    def late(path):
+        content = real(path)
+        path.write_text("and longer now")
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", late)
+    renew()
+    monkeypatch.undo()
+    assert texts(renew()[0]) == 3 * ["and longer now"]
 
 
 @pytest.mark.parametrize("cut", [0, 100, -1])

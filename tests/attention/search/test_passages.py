@@ -4,14 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention.provided.files import ROOT
-from attention.search.passages import guessed_pieces, passages
+from attention.search.passages import passages
 
 SENTENCE = "One two three four five six seven eight nine. "
 
 
-def cut(text, kind="text", pieces=120):
-    return list(passages(text, kind, pieces))
+def cut(text, kind="text", pieces=120, count=lambda word: 1 + len(word) // 6):
+    return list(passages(text, kind, pieces, count))
 
 
 def test_short_paragraphs_stay_together_with_their_lines():
@@ -64,7 +63,7 @@ def test_every_word_is_in_one_passage_at_its_lines(text, kind, pieces):
             assert line in lines[number - 1]
 
 
-def test_no_passage_is_longer_than_guessed():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for one in cut(text, "markdown"):
-        assert sum(map(guessed_pieces, one.text.split())) <= 120
+def test_one_line_of_prose_is_cut_between_words_however_long_it_is():
+    found = cut("word and " * 5300, count=len)
+    assert len(" ".join(one.text for one in found)) == 47_699
+    assert max(len("".join(one.text.split())) for one in found) <= 120

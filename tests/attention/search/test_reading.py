@@ -100,7 +100,7 @@ def test_a_text_is_utf_8(encoding):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("Äpfel".encode("latin-1"), "it is not UTF-8 at byte 1; convert it"),
+        ("alle\nä".encode() + b"pf\xfcl", "it is not UTF-8: line 2, character 4 is the byte 0xFC"),
         ("Äpfel".encode("utf-16"), "it is no text in UTF-8"),
         (b"\x89PNG\r\n\x1a\n\0\0", "it is no text in UTF-8"),
     ],
@@ -115,11 +115,14 @@ def test_an_empty_file(kind):
     assert read(b" \n", kind) == ([], "is empty")
 
 
-def test_a_line_of_ten_megabytes():
-    found, note = read(b"first\n" + b"word and " * (10 << 17), "text")
-    assert len(found) < 100 and (found[0].first, found[-1].last) == (1, 2)
-    assert note == "has more than 20,000 characters in line 2: only the first of them are searched"
+def test_what_is_left_out_is_said():
+    data = 300 * "="
+    (one,), note = read(f"a {data}\nb {data}".encode(), "text")
+    assert one.text == "a …\nb …"
+    assert note == "has 2 × 300 or more characters without a space: they are left out"
     assert read(b"x" * (10 << 20), "text") == ([], "holds no words, only data")
+    cell = nbformat.writes(new_notebook(cells=[new_markdown_cell(f"a {data}")])).encode()
+    assert read(cell, "notebook")[1].startswith("has 1 × 300 or more")
 
 
 def test_a_folder_is_searched_deeply_and_a_named_file_whatever_its_name(tmp_path):
