@@ -104,12 +104,6 @@ def test_the_commands_of_the_guide_take_a_class_through_a_term(course):
     assert [name for name in written if not (course / name).is_file()] == []
 
 
-@pytest.mark.parametrize("command", ELSEWHERE)
-def test_a_command_that_is_left_out_here_is_run_elsewhere(command):
-    assert (ROOT / ELSEWHERE[command]).is_file()
-    assert any(words[1] == command for words in commands())
-
-
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_command_named_on_a_page_is_there(path):
     named = re.findall(r"`autograder ([a-z-]+)", path.read_text(encoding="utf-8"))

@@ -192,19 +192,6 @@ def test_axe_finds_nothing_serious(book, page, mode):
         assert lab.axe(page, minor=False) == [], path
 
 
-def test_what_is_wide_scrolls_on_a_telephone_instead_of_shrinking(book, page):
-    page.set_viewport_size({"width": NARROW, "height": HEIGHT})
-    go(page, lesson(book, "05"))
-    page.locator("mjx-container[tabindex]").first.wait_for()
-    assert lab.axe(page, rules=["scrollable-region-focusable"], minor=False) == []
-    figures = page.locator(".cell_output > img").all()
-    sizes = [one.evaluate("one => [one.width, one.naturalWidth]") for one in figures]
-    assert len(sizes) > 2
-    assert [one for one in sizes if one[0] < min(one[1], 440)] == []
-    assert page.get_by_role("group", name="figure, wider than the page").count() > 2
-    assert page.evaluate(WIDEST) <= NARROW
-
-
 def test_the_keyboard_goes_through_a_lesson_and_one_sees_where_it_is(book, page):
     go(page, lesson(book, "05"))
     page.add_style_tag(content=STILL)
@@ -227,32 +214,6 @@ def test_the_keyboard_goes_through_a_lesson_and_one_sees_where_it_is(book, page)
     assert not [one for one in stops if one["what"] == "mjx-container"]  # nothing scrolls so wide
 
 
-@pytest.mark.parametrize("width", [WIDTH, NARROW])
-def test_a_sidebar_that_closes_leaves_the_focus_on_its_button(book, page, width):
-    page.set_viewport_size({"width": width, "height": HEIGHT})
-    go(page, lesson(book, "05"))
-    button = page.get_by_role("button", name="Toggle primary sidebar").locator("visible=true")
-    button.focus()
-    page.keyboard.press("Enter")
-    if width == NARROW:
-        page.locator("dialog[open]").wait_for()
-        page.keyboard.press("Escape")
-        page.locator("dialog[open]").wait_for(state="hidden")
-    until(lambda: button.evaluate("one => one === document.activeElement"), "the focus to be back")
-
-
-def test_the_search_finds_a_word(book, page):
-    go(page, book / "index.html")
-    page.get_by_role("button", name="Search").first.click()
-    field = page.get_by_role("searchbox").locator("visible=true")
-    field.fill("saturated")
-    field.press("Enter")
-    result = page.locator("#search-results li a", has_text="05 · Why divide by √d?").first
-    result.click()
-    page.wait_for_url("**/05_scaled_dot_product_attention.html*")
-    assert page.faults == []
-
-
 def test_hints_and_solutions_are_folded_until_asked_for(book, page):
     go(page, lesson(book, "05"))
     folds = page.locator("details.hide > summary")
@@ -271,23 +232,6 @@ def test_hints_and_solutions_are_folded_until_asked_for(book, page):
     assert "products.mean()" in solutions.first.inner_text()
     hints.first.locator("summary").click()
     assert hints.first.locator("p code").first.is_visible()  # the Markdown inside is rendered
-
-
-def test_one_goes_on_back_and_elsewhere(book, page):
-    go(page, lesson(book, "05"))
-    listed = page.locator(".bd-sidebar-primary li a").all_inner_texts()
-    assert [text for text in listed if re.match(r"\d\d · ", text)] == [
-        "00 · Getting started: What will you build, and how?",
-        "05 · Scaled dot-product attention: Why divide by √d?",
-        "06 · Masked attention: Who may look at whom?",
-        "17 · Interpretability: Does attention explain?",
-    ]
-    page.locator("a.right-next").click()
-    page.wait_for_url(lesson(book, "06").as_uri())
-    needed = page.locator("p", has=page.get_by_text("You need", exact=True)).get_by_role("link")
-    assert needed.all_inner_texts() == ["05"]
-    needed.click()
-    page.wait_for_url(lesson(book, "05").as_uri())
 
 
 def test_the_first_mention_of_a_term_leads_to_the_glossary(book, page):

@@ -23,15 +23,6 @@ NOBODY = "http://127.0.0.1:9/"
 # What is typed, and what is shown
 
 
-def test_a_typed_number_is_translated_and_judged(page):
-    page.fill("#number", "931")  # without Enter: it waits for the last key
-    page.locator("#said").get_by_text("neunhunderteinunddreißig", exact=True).wait_for()
-    said = page.locator("#said").inner_text()
-    assert "nine hundred thirty one" in said
-    assert "Right" in said
-    assert page.locator("#machine").is_visible()
-
-
 def test_a_link_chooses_the_number_or_says_why_it_cannot(page):
     page.goto(f"{page.address}?number=42")
     assert "zweiundvierzig" in page.locator("#said").inner_text()
@@ -96,19 +87,6 @@ def test_a_cell_shows_its_arithmetic_by_mouse_and_by_keyboard(page, glass_model)
     said = panel.locator(".arithmetic").inner_text()
     assert "query 2, “thirty”; key 2, “thirty”" in said
     assert f"weight {weights[name][2, 2, 2]:.4f}" in said
-
-
-def test_the_future_is_shown_as_masked(page):
-    type_in(page, "7")
-    panel = page.locator("#decoder-body")
-    panel.get_by_role("button", name="self-attention", exact=False).first.click()
-    panel.get_by_role("button", name="masked").click()
-    cell = panel.get_by_role("row").nth(1).get_by_role("gridcell").nth(2)
-    assert cell.inner_text() == "−∞"
-    cell.click()
-    said = panel.locator(".arithmetic").inner_text()
-    assert "key 2 is in the future of query 0: the score becomes −∞" in said
-    assert "weight 0" in said
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])

@@ -131,16 +131,6 @@ def test_a_gelu_far_out_is_a_share_of_a_normal_distribution(page):
 # What is typed, and what is shown
 
 
-def test_a_typed_sentence_is_cut_and_the_nearest_is_named(page):
-    page.fill("#sentence", "How many items are in a list?")  # without Enter: it waits
-    page.locator("#nearest-said").get_by_text("How many items are in a list?").wait_for()
-    assert "Nearest, of 8 sentences: “Return the number of items in a list.”" in said(page)
-    assert "[UNK]: the vocabulary has no pieces for “?”." in said(page, "#pieces-body")
-    assert page.locator("#pieces-body tr").nth(1).inner_text().split()[1:4] == [
-        *("[CLS]", "how", "man")
-    ]
-
-
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
@@ -158,18 +148,6 @@ def test_what_is_not_shown_gets_a_sentence(page, typed, sentence):
     type_into(page, "<b>Compress</b>", "#sentence")
     assert said(page, "#sentence-problem") == ""
     assert said(page).startswith("“<b>Compress</b>” has ")
-
-
-def test_a_link_chooses_the_sentence_and_the_number_does_not_hide_it(page):
-    page.goto(f"{page.address}?sentence=send+a+file&number=hundert#bert")
-    assert said(page).startswith("“send a file” has 5 word pieces.")
-    assert not page.locator("#machine").is_visible()
-    assert page.locator("#bert").is_visible()
-    page.goto(f"{page.address}?sentence=")
-    assert said(page, "#sentence-problem") == "Type a sentence."
-    assert not page.locator("#reader").is_visible()
-    page.goto(page.address)
-    assert page.locator("#reader").is_visible()
 
 
 def test_layer_head_and_weight_are_chosen_by_keyboard_alone(page, bert):

@@ -1,7 +1,6 @@
 """What a student and an instructor do in JupyterLab, in a real browser."""
 
 import re
-import subprocess
 import tomllib
 
 import pytest
@@ -107,43 +106,3 @@ def test_a_release_has_no_tools_of_instructors_and_validates_in_a_narrow_window(
         assert page.get_by_text("Create Assignment").count() == 0
         page.locator("[data-jp-item-name=toolbar-popup-opener]").click()
         assert f"{EXERCISE}: nothing here yet" in validate(page)
-
-
-def test_instructor_reads_a_score_in_formgrader(browser, course, home):
-    path = lab.notebook_path(course, SLUG)
-    solved = lab.notebook_path(course, SLUG, "solutions")
-    for student, blank in (("ada", ()), ("ben", {EXERCISE})):
-        submitted = course / "class" / "submitted" / student / SLUG / path.name
-        submitted.parent.mkdir(parents=True)
-        submitted.write_bytes(path.read_bytes())
-        lab.solve(submitted, solved, leave_blank=blank)
-    for command in ("generate_assignment", "autograde"):
-        grading = subprocess.run(
-            [lab.PROGRAMS / "nbgrader", command, SLUG, "--force"],
-            cwd=course,
-            env=lab.environment(home),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        assert grading.returncode == 0, grading.stderr
-    points = lab.points(path)
-    total, lost = sum(points.values()), points[f"check_{EXERCISE}"]
-
-    with lab.jupyter_lab(course, home) as address, browser() as page:
-        page.goto(f"{address}lab?reset")
-        page.get_by_role("menuitem", name="Nbgrader").click()
-        page.get_by_role("menuitem", name="Formgrader").first.click()
-        form = page.frame_locator("iframe")
-        form.get_by_role("row", name=SLUG).wait_for()
-        assert form.get_by_text("exchange directory").count() == 0, "formgrader warns"
-        form.get_by_role("link", name="Manual Grading").click()
-        # A click does not wait for its page, and the page before has such a link, too.
-        for column in ("Assignment ID", "Notebook ID"):
-            form.get_by_role("columnheader", name=column).wait_for()
-            form.get_by_role("row", name=SLUG).get_by_role("link", name=SLUG).click()
-        form.get_by_role("button", name="Show All Names").wait_for()
-        rows = form.locator("tbody tr")
-        rows.nth(1).wait_for()
-        scores = {row.locator("td").nth(2).inner_text() for row in rows.all()}
-    assert scores == {f"{total} / {total}", f"{total - lost} / {total}"}

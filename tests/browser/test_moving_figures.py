@@ -290,24 +290,6 @@ def test_a_narrow_page_is_not_widened_and_everything_has_a_name(show, name):
         assert lab.axe(one.page, context=".moving") == []
 
 
-def test_it_is_as_dark_as_the_page_around_it(show):
-    one = show("tiles")
-    figure = one.page.locator(".moving")
-    light = figure.evaluate("one => getComputedStyle(one).backgroundColor")
-
-    def becomes(dark, change):
-        one.page.evaluate(change)
-        one.page.wait_for_function(
-            "dark => document.querySelector('.moving').hasAttribute('data-dark') === dark", arg=dark
-        )
-
-    becomes(True, "document.documentElement.dataset.theme = 'dark'")
-    assert figure.evaluate("one => getComputedStyle(one).backgroundColor") != light
-    becomes(False, "document.documentElement.dataset.theme = 'light'")
-    becomes(True, "document.body.dataset.jpThemeLight = 'false'")
-    becomes(False, "document.body.dataset.jpThemeLight = 'true'")
-
-
 def test_two_figures_in_one_page_do_not_meet(browser, tmp_path):
     path = tmp_path / "both.html"
     both = moving.tiles().data + moving.scale().data

@@ -205,16 +205,6 @@ def test_it_stops_goes_on_and_says_little(page):
     assert page.evaluate("text.ids") == ids[: page.evaluate("text.ids.length")]
 
 
-def test_the_cache_is_counted_and_what_it_saves_is_measured(page):
-    write(page, count=20)
-    T, typed = page.evaluate("text.ids.length"), page.locator("#text .typed").count()
-    said = page.locator("#cache").inner_text().replace("\u00a0", "")
-    assert f"= 1536 bytes for each token; for {T} tokens {T * 1536} bytes" in said
-    assert f"\t{2 * T * 1536}" in said and f"\t{sum(range(typed, T + 1))}" in said
-    page.click("#measure")
-    page.locator("#measured").get_by_text(f"ms for all {T} tokens").wait_for()
-
-
 def test_what_the_page_tells_to_try_is_there_to_be_seen(page):
     words = write(page, temperature=0.1, count=80).split()
     runs = [tuple(words[i : i + 5]) for i in range(len(words) - 4)]
@@ -260,19 +250,3 @@ def test_axe_finds_nothing(page, scheme):
     write(page, count=20)
     page.locator("#text [role=option]").nth(12).click()
     assert lab.axe(page) == []
-
-
-@pytest.mark.parametrize("width", [375, 1280])
-def test_nothing_is_wider_than_the_window_and_nothing_jumps(page, width):
-    size = page.viewport_size
-    page.set_viewport_size({"width": width, "height": 800})
-    page.goto(f"{page.address}?pace=0&count=80&temperature=2&top-p=1")
-    heights = [page.evaluate("document.documentElement.scrollHeight")]
-    page.click("#write")
-    page.locator("#said").get_by_text("80 tokens written").wait_for()
-    for place in (0, 1, 40, 80):
-        page.evaluate("t => choose(t, true)", place)
-        heights.append(page.evaluate("document.documentElement.scrollHeight"))
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.set_viewport_size(size)
-    assert len(set(heights)) == 1

@@ -6,11 +6,9 @@ import sys
 
 import nbformat
 import pytest
-from rich.console import Console
 
 from autograder import ROOT
-from autograder.commands import check, cli
-from autograder.self_study import check as self_check
+from autograder.commands import cli
 
 SLUG = "00_getting_started"
 EXERCISES = ("uniform_average", "softmax", "weighted_average")
@@ -191,22 +189,3 @@ def test_a_lesson_of_the_folder_is_named_by_its_number(tmp_path, monkeypatch, ca
     assert "0 of 5" in done.out and done.err == ""
     cli.main(["check", "07"])
     assert f"no lesson is called '07'; there are: {SLUG}" in capsys.readouterr().err
-
-
-def test_points_in_part_and_half_points_are_said_as_they_are(capsys):
-    lines = [
-        self_check.Line("softmax", 1.5, 1.5),
-        self_check.Line("mean", 1.125, 1.5, "mean: right. …", is_careless=True),
-        self_check.Line("step", 0.5, 1.5, "step: wrong."),
-        self_check.Line("last", 0, 1, "last: wrong."),
-    ]
-    check._print(Console(width=80), "lesson.ipynb", lines)
-    told = capsys.readouterr().out
-    for row in (
-        "1.5 of 1.5 │ right ",
-        "1.125 of 1.5 │ right, without care",
-        "0.5 of 1.5 │ in part",
-    ):
-        assert row in told
-    assert "0 of 1 │ not yet" in told
-    assert "3.125 of 5.5" in told

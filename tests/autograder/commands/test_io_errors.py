@@ -160,20 +160,6 @@ def test_a_folder_that_cannot_be_written_costs_one_student_only(course, run):
     assert scores(course)["ben"] == 5
 
 
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        (errno.EDQUOT, "the disk is full. Make room"),
-        (errno.EROFS, "can only be read. Make it writable"),
-        (errno.EACCES, "you may not read or change this"),
-        (errno.EIO, os.strerror(errno.EIO)),
-    ],
-)
-def test_every_fault_of_a_disk_names_the_file_and_what_to_do(number, words):
-    said = io_errors.sentence(OSError(number, os.strerror(number), "class/x"))
-    assert said.startswith("class/x: ") and words in said and "run the same command again" in said
-
-
 @pytest.mark.parametrize(("step", "where"), [("replace", "folder"), ("fsync", "file")])
 def test_a_file_that_no_longer_fits_is_named_and_its_old_one_stays(
     tmp_path, monkeypatch, step, where
