@@ -51,7 +51,10 @@ def facts(path: Path) -> CourseFacts:
         raise CourseError(f"{path} does not say what course this is ({error})") from None
 
 
-COURSE = facts(ROOT / FILE)
+try:
+    COURSE = facts(ROOT / FILE)
+except CourseError as error:  # whatever asks for the course ends here, with a sentence
+    raise SystemExit(str(error)) from None
 
 
 def care_share(root: Path | str = ROOT) -> float:

@@ -12,7 +12,7 @@ REGISTERED = ["@alternative", "@careless", "@check", "@mistake", "@stands_in"]
 # Called by others, by these names: Python, IPython, Sphinx, nbconvert, nbgrader with its templates.
 CALLED = {
     *("__getattr__", "_render_traceback_"),
-    *("setup", "PlotsWithWords", "preprocess_cell", "EscapeNames", "FeedbackExporter", "Grades"),
+    *("setup", "EscapeNames", "FeedbackExporter", "Grades"),
     *("markdown_to_html", "code_to_html", "Assemble", "RunInSandbox", "LateRule"),
 }
 

@@ -7,7 +7,6 @@ import pytest
 
 from attention.experiments.__main__ import main, read
 from attention.experiments.recorded import path_of
-from attention.experiments.recorded import read as read_experiment
 from attention.experiments.runner import as_stored, lessons, run_point
 from autograder import ROOT
 from autograder.building.gates.text import evidence
@@ -90,11 +89,6 @@ def _without_seed(point):
     return {key: value for key, value in point.items() if key != "seed"}
 
 
-def test_an_unknown_experiment_says_what_there_is():
-    with pytest.raises(KeyError, match="python -m attention.experiments no_such_lesson"):
-        read_experiment("no_such_lesson", "nothing")
-
-
 @pytest.mark.long
 def test_what_is_missing_is_run_and_what_is_not_asked_for_is_dropped(tmp_path):
     lesson, name = RECORDED[0]
@@ -108,8 +102,3 @@ def test_what_is_missing_is_run_and_what_is_not_asked_for_is_dropped(tmp_path):
     assert main([lesson, "--only", name, "--seeds", seed, "--to", str(path)]) == 0
     found = [row["point"] for row in read(path)[name]]
     assert found == [row["point"] for row in recorded[name]]
-
-
-def test_an_unknown_lesson_is_refused(capsys):
-    assert main(["no_such_lesson"]) == 1
-    assert capsys.readouterr().err.startswith("no experiments for no_such_lesson; there are:")

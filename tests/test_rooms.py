@@ -230,16 +230,6 @@ def test_a_room_has_a_dozen_files_at_most():
     assert [one for one in full if one not in (*ONE_A_LESSON, *ONE_A_COMMAND)] == []
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in MODULES.values()}))
-def test_a_room_says_what_it_holds(folder):
-    text = (folder / "__init__.py").read_text(encoding="utf-8")
-    said = ast.get_docstring(ast.parse(text)) or ""
-    name = folder.relative_to(ROOT).as_posix().replace("/", ".")
-    named = re.findall(r"\bread\s+([\w./]+) first", said, re.IGNORECASE)
-    assert named or name in FLAT, "which file is to be read first?"
-    assert [one for one in named if not (folder / one).is_file()] == []
-
-
 def lines_of(function):
     """How many lines a function has, without its docstring."""
     count = function.end_lineno - function.lineno + 1

@@ -1,16 +1,12 @@
 """The words of a plot, for those who do not see it: the sentence in italics below it.
 
-nbconvert's template "classic" and nbsphinx read them from the output. nbconvert's own default, the
-template "lab", reads them nowhere, so `jupyter nbconvert --config jupyter_nbconvert_config.py` puts
-``PlotsWithWords`` before it. JupyterLab 4.6 shows images without words, whatever their metadata.
+nbconvert's template "classic" and nbsphinx read them from the output; its own default, the template
+"lab", and JupyterLab 4.6 show images without words, whatever their metadata.
 """
 
-import html
 import re
 from collections.abc import Sequence
-from typing import Any
 
-from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
 
 from autograder import cell_metadata
@@ -44,20 +40,3 @@ def of(cell: NotebookNode) -> str:
     """The words of a cell's plots."""
     words: str = cell.metadata.get("alt", NO_CAPTION)
     return words
-
-
-class PlotsWithWords(Preprocessor):
-    """Let nbconvert write each plot as an HTML image with its words."""
-
-    def preprocess_cell(
-        self, cell: NotebookNode, resources: dict[str, Any], index: int
-    ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Replace the plots of one cell; nbconvert calls it on a copy of the notebook."""
-        for output in cell.get("outputs", ()):
-            if PNG in output.get("data", {}):
-                words = output.metadata.get(PNG, {}).get("alt", of(cell))
-                image = "".join(output.data.pop(PNG)).replace("\n", "")
-                output.data["text/html"] = (
-                    f'<img alt="{html.escape(words)}" src="data:{PNG};base64,{image}">'
-                )
-        return cell, resources

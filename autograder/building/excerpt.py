@@ -20,11 +20,6 @@ def text_of(path: Path, name: str) -> str:
     return "\n".join(line for line in span if not MARKER.match(line))
 
 
-def docstring_of(path: Path, name: str) -> str:
-    """The docstring of the top-level function or class ``name``, or ''."""
-    return ast.get_docstring(_node(path, name)[1]) or ""
-
-
 def undecorated(path: Path, name: str) -> str:
     """The text of the top-level function ``name`` without its decorators."""
     lines, node = _node(path, name)

@@ -23,10 +23,9 @@ DESCRIPTION = (
 )
 
 UNKNOWN = """\
-Without a name that {lms} knows, {count}: {names}.
-This work was not received from {lms}, as where another member handed it in for the group,
-or two were received under one name. These pages are called STUDENT_LESSON.html, which
-{lms} does not take: give these students theirs with --form mail and --student for each of them."""
+{lms} cannot tell whose these pages are: {names}.
+Their work did not come from it under a name of its own: another member of a group handed it in, or
+two files had one name. Send these {count} their pages yourself: --form mail --student NAME."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -60,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
     _times(done, dates, bool(at), course.choices)
     for last, earlier in done.several:
         print(
-            f"the latest is taken: {last.file.name}, not {', '.join(e.file.name for e in earlier)}"
+            f"{last.student} handed in several times: the latest is {last.file.name}, not "
+            f"{', '.join(one.file.name for one in earlier)}"
         )
     for one in done.all:
         if one.group:

@@ -83,7 +83,6 @@ def _exercise(rows: Sequence[Row], place: int) -> dict[str, Any]:
         "counts": [kinds.count(kind) or "–" for kind in results.KINDS],
         "stages": results.lost_stages(parts).most_common(),
         "share": results.share_earned(rows, place),
-        "apart": results.discrimination(rows, place),
     }
 
 

@@ -127,20 +127,6 @@ def share_earned(rows: Sequence[Row], place: int) -> float | None:
     return statistics.mean(shares) if shares else None
 
 
-def discrimination(rows: Sequence[Row], place: int) -> float | None:
-    """Correlation of an exercise's points with those of all others; None where either is constant.
-
-    Near 0 or below, an exercise does not go with the rest: it measures something else, or a check
-    is wrong. Of a few students it says little.
-    """
-    own = [float(row["exercises"][place]["score"]) for row in rows]
-    rest = [total(row)[0] - one for row, one in zip(rows, own, strict=True)]
-    try:
-        return statistics.correlation(own, rest)
-    except statistics.StatisticsError:
-        return None
-
-
 def spread(rows: Sequence[Row], bins: int = 10) -> list[int]:
     """How many students earned which tenth of the points; all points count into the last."""
     counts = [0] * bins

@@ -178,12 +178,14 @@ def parse(path: Path, text: str, slugs: list[str]) -> Choices:
     if len(found) < len(named):
         raise CourseError(f"{path}: a lesson stands there twice, by its number and by its name")
     tables = {
-        slug: {**what, "slug": slug} if isinstance(what, dict) else what
+        slug: _with(what, slug=slug) if isinstance(what, dict) else what
         for slug, what in sorted(found.items())
     }
-    about = {"path": path, "lessons": tables, "chosen": "lessons" in said}
+    told = {key: what for key, what in said.items() if key != "lessons"}
     try:
-        made = TypeAdapter(Choices).validate_python({**said, **about})
+        made = TypeAdapter(Choices).validate_python(
+            _with(told, path=path, lessons=tables, chosen="lessons" in said)
+        )
     except ValidationError as error:
         raise CourseError(f"{path}: {_sentence(error)}") from None
     for what, people in (("sections", made.sections), ("groups", made.groups)):
@@ -191,6 +193,11 @@ def parse(path: Path, text: str, slugs: list[str]) -> Choices:
     dated = {slug: _dated(path, one, made.timezone) for slug, one in made.lessons.items()}
     assumed = tuple(_slug(path, name, slugs) for name in made.assumed)
     return replace(made, lessons=dated, assumed=assumed)
+
+
+def _with(table: Mapping[str, Any], **ours: object) -> dict[str, Any]:
+    """A table and what we know of it. A key of the file's that is called so is no setting."""
+    return {f"{key} " if key in ours else key: what for key, what in table.items()} | ours
 
 
 def there(root: Path | str) -> list[str]:
@@ -202,7 +209,7 @@ def there(root: Path | str) -> list[str]:
 def _sentence(error: ValidationError) -> str:
     """The first thing that is not understood, in one sentence."""
     first = error.errors()[0]
-    name, where = str(first["loc"][-1]), ".".join(map(str, first["loc"]))
+    name, where = str(first["loc"][-1]), ".".join(map(str, first["loc"])).strip()
     if first["type"] != "unexpected_keyword_argument":
         own = first["msg"].removeprefix("Value error, ")
         said = "" if own != first["msg"] else f", not {first['input']!r}"

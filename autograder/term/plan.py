@@ -1,7 +1,7 @@
 """Plans to begin a term with, and the term as a table: what is due when, and what it earns."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -44,21 +44,18 @@ PLANS = {
 }
 
 
-def find(name: str) -> Plan:
-    """The ready plan of a name; raises CourseError where there is none."""
-    if name not in PLANS:
-        raise CourseError(f"no plan is called {name!r}; there are: {', '.join(PLANS)}")
-    return PLANS[name]
-
-
 def text(name: str | None = None, start: date | None = None, timezone: str | None = None) -> str:
     """class/course.toml with its comments.
 
     name   of a ready plan; None for all lessons as they are, without dates
     start  the day on which the first lesson is handed out; a week's lessons share its days, for a
            lesson's solutions are handed out with the next one
+
+    Raises CourseError where no plan is called ``name``.
     """
-    plan = find(name) if name else Plan("all lessons, in their order", ())
+    if name and name not in PLANS:
+        raise CourseError(f"no plan is called {name!r}; there are: {', '.join(PLANS)}")
+    plan = PLANS[name] if name else Plan("all lessons, in their order", ())
     zone = json.dumps(timezone or "Europe/Berlin")  # as TOML would write it, too
     words = {
         "title": plan.title,
@@ -120,12 +117,9 @@ def rows(choices: Choices, root: Path) -> list[Row]:
     return made
 
 
-def lines(
-    choices: Choices, found: list[Row], weeks: Mapping[str, str], named: bool = False
-) -> Iterator[str]:
+def lines(choices: Choices, found: list[Row], named: bool = False) -> Iterator[str]:
     """The table: a line for each lesson, then what all of it comes to.
 
-    weeks  {slug: what stands in the place of a due date}
     named  whether the exercises of each lesson are listed
     """
     width = max(len(row.slug) for row in found)
@@ -136,7 +130,7 @@ def lines(
         when = ", ".join(f"{what} {date}" for what, date in dates.items() if date)
         yield (
             f"{row.slug:<{width}}  {row.minutes:>4} minutes{more:<14}{len(row.exercises):>3} "
-            f"exercises {row.points:>5g} points  {when or weeks.get(row.slug, 'no due date')}"
+            f"exercises {row.points:>5g} points  {when or 'no due date'}"
         )
         yield from _exercises(row) if named else ()
         for what, names in (("optional", choice.optional), ("without", choice.without)):

@@ -15,7 +15,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from autograder import ROOT, CourseError
 from autograder.building.book import chapters as course
-from autograder.building.book import lesson_graph
 from autograder.building.book.chapters import Chapter
 from autograder.building.book.page import page, to_open
 from autograder.lessons import choose
@@ -143,10 +142,6 @@ class Book:
     def needed(self, number: int) -> str:
         """Links to what a lesson needs, by their numbers."""
         return ", ".join(self.link(one, f"{one:02}") for one in sorted(self.needs[number])) or "–"
-
-    def arcs(self) -> str:
-        """The drawing of the needs."""
-        return lesson_graph.arcs(self.chapters, self.needs, self.address)
 
     def minutes(self, numbers: Iterable[int]) -> int:
         """What the lessons take together, without what is marked with a star."""

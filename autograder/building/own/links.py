@@ -9,6 +9,7 @@ ignores the links, does nothing to it.
 The names begin with own_ and the numbers with 50: no lesson of the course will have the same.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,7 +52,8 @@ def link(root: Path = ROOT) -> None:
             place.unlink(missing_ok=True)
     for place, path in wanted.items():
         if not place.is_symlink():
-            _link(place, path)
+            with contextlib.suppress(FileExistsError):  # another command was faster
+                place.symlink_to(path)
 
 
 def _linked(root: Path) -> Iterator[Path]:
@@ -61,19 +63,6 @@ def _linked(root: Path) -> Iterator[Path]:
         for ending in ENDINGS:
             found = (root / where).glob(f"{start}{lessons.OWN}*{ending}")
             yield from [path for path in found if path.is_symlink()]
-
-
-def _link(place: Path, path: Path) -> None:
-    try:
-        place.symlink_to(path)
-    except FileExistsError:  # another command was faster
-        pass
-    except OSError as error:
-        raise OwnLessonError(
-            f"{place} cannot be made a symbolic link to {path} ({error.strerror}): on Windows, "
-            "switch on Developer Mode, or work in WSL; elsewhere, put the course on a disk that "
-            "has symbolic links"
-        ) from None
 
 
 def _wanted(folder: Path, root: Path) -> dict[Path, Path]:
@@ -89,7 +78,6 @@ def _wanted(folder: Path, root: Path) -> dict[Path, Path]:
         for kind in PLACES
     }
     _refuse_names(files, folder, root)
-    _refuse_incomplete(files, folder)
     found = {
         root / where / f"{name}.py": path
         for kind, where in PLACES.items()
@@ -136,21 +124,3 @@ def _refuse_names(files: dict[str, dict[str, Path]], folder: Path, root: Path) -
                     f"{folder / 'mistakes' / name}.py: the course has no lesson {lesson!r}; "
                     f"{lessons.OWN_ANSWERS} is followed by one of {', '.join(sorted(ours))}"
                 )
-
-
-def _refuse_incomplete(files: dict[str, dict[str, Path]], folder: Path) -> None:
-    """A lesson has all four files. A module in the library may stand alone: figures, say."""
-    slugs = {lessons.name_of(slug): slug for slug in files[SOURCE]}
-    answers = {name for name in files["mistakes"] if not name.startswith(lessons.OWN_ANSWERS)}
-    for name in sorted({*slugs, *files["checks"], *answers}):
-        there = {kind: slugs if kind == SOURCE else files[kind] for kind in PLACES}
-        missing = [
-            str(folder / kind / f"{slugs.get(name, name) if kind == SOURCE else name}.py")
-            for kind in PLACES
-            if name not in there[kind]
-        ]
-        if missing:
-            raise OwnLessonError(
-                f"the own lesson {name!r} lacks {', '.join(missing)}: write what is missing, or "
-                "take the lesson's other files out of the folder"
-            )

@@ -38,71 +38,6 @@ def stub(source):
     return cell.source
 
 
-def test_the_part_starts_at_the_comment_and_runs_to_the_end(library):
-    path = library('''
-        import torch
-
-        # Above the decorator.
-        @torch.no_grad()
-        @torch.enable_grad()
-        def f(x):
-            """One line."""
-            y = 2 * x
-            # This comment is given.
-            # exercise: about 2 lines
-            # This one is the student's.
-            for row in y:
-                if row.sum() > 1:
-                    y = y + row
-
-            return y  # (T,)
-
-
-        def g():
-            pass
-    ''')
-    assert with_solution_marks(path, "f") == text('''
-        @torch.no_grad()
-        @torch.enable_grad()
-        def f(x):
-            """One line."""
-            y = 2 * x
-            # This comment is given.
-            ### BEGIN SOLUTION f: write about 2 lines
-            # This one is the student's.
-            for row in y:
-                if row.sum() > 1:
-                    y = y + row
-
-            return y  # (T,)
-            ### END SOLUTION
-    ''')
-    assert text_of(path, "f").split("\n")[-6:] == [
-        "    # This one is the student's.",
-        "    for row in y:",
-        "        if row.sum() > 1:",
-        "            y = y + row",
-        "",
-        "    return y  # (T,)",
-    ]
-    assert "exercise:" not in text_of(path, "f")
-    assert solution_lines(path, "f") == [
-        "for row in y:",
-        "if row.sum() > 1:",
-        "y = y + row",
-        "return y  # (T,)",
-    ]
-    assert stub(with_solution_marks(path, "f")) == text('''
-        @torch.no_grad()
-        @torch.enable_grad()
-        def f(x):
-            """One line."""
-            y = 2 * x
-            # This comment is given.
-            raise NotImplementedError("f: write about 2 lines")
-    ''')
-
-
 @pytest.mark.parametrize(
     ("docstring", "body", "amount"),
     [
@@ -230,73 +165,38 @@ def test_any_function_is_cut_in_two(tmp_path_factory, above, below, documented):
 # what is refused
 
 
-@pytest.mark.parametrize(
-    ("source", "line", "words"),
-    [
-        (
-            "def f(x):\n    # exercise: 1 line\n    y = x\n    # exercise: 1 line\n    return y\n",
-            4,
-            "f has two '# exercise:' comments; keep one",
-        ),
-        (
-            "class f:\n    def g(self):\n        # exercise: 1 line\n        pass\n"
-            "        # exercise: 1 line\n        return 1\n",
-            5,
-            "f.g has two '# exercise:' comments; keep one",
-        ),
-        (
-            "import torch\n\n\nclass f:\n    def g(self):\n        return 1\n",
-            4,
-            "class 'f' marks nothing to write; put '# exercise: about N lines' into a method",
-        ),
-        (
-            "def f(x):\n    def inner():\n        # exercise: 1 line\n        return x\n"
-            "    return inner()\n",
-            3,
-            "the comment stands in a function within f; move it out",
-        ),
-        ("def f(x): return x\n", 1, "put the body of 'f' on lines of its own"),
-        ("def f(\n    x\n): return x\n", 3, "put the body of 'f' on lines of its own"),
-        ('def f(x):\n    """Text."""; return x\n', 2, "put the body of 'f' on lines of its own"),
-        ('def f(x):\n    """Only text."""\n', 1, "'f' has no body to be written"),
-        ("def g(x):\n    return x\n", 1, "there is no function or class 'f' at the top level"),
-        ("f = 1\n", 1, "there is no function or class 'f' at the top level"),
-        (
-            "def f(x):\n    # Exercise: 1 line\n    return x\n",
-            2,
-            "write the marker as '# exercise: about 3 lines'",
-        ),
-        (
-            "def f(x):\n    #exercise: 1 line\n    return x\n",
-            2,
-            "write the marker as '# exercise: about 3 lines'",
-        ),
-        (
-            "def f(x):\n    # exercise about 1 line\n    return x\n",
-            2,
-            "write the marker as '# exercise: about 3 lines'",
-        ),
-        (
-            "# exercise: 1 line\ndef f(x):\n    return x\n",
-            1,
-            "an '# exercise:' comment stands above the lines to be written, inside a function or "
-            "method",
-        ),
-        (
-            "def f(x):\n    return x\n    # exercise: 1 line\n",
-            3,
-            "an '# exercise:' comment stands above the lines to be written, inside a function or "
-            "method",
-        ),
-        (
-            "class f:\n    # exercise: 1 line\n    def g(self):\n        return 1\n",
-            2,
-            "an '# exercise:' comment stands above the lines to be written, inside a function or "
-            "method",
-        ),
-        ("def f(x:\n    return x\n", 1, "syntax error: "),
-    ],
-)
+BODY = "put the body of 'f' on lines of its own"
+NONE = "there is no function or class 'f' at the top level"
+MARKER = "write the marker as '# exercise: about 3 lines'"
+INSIDE = "an '# exercise:' comment stands above the lines to be written, inside a function or"
+METHODS = "class f:\n    def g(self):\n"
+ONE = "# exercise: 1 line\n"
+REFUSED = [
+    (f"def f(x):\n    {ONE}    y = x\n    {ONE}    return y\n", 4, "f has two '# exercise:' comm"),
+    (
+        f"{METHODS}        {ONE}        pass\n        {ONE}        x\n",
+        5,
+        "f.g has two '# exercise:'",
+    ),
+    (f"import torch\n\n\n{METHODS}        return 1\n", 4, "class 'f' marks nothing to write; put"),
+    (f"def f(x):\n    def g():\n        {ONE}        x\n    g()\n", 3, "the comment stands in a"),
+    ("def f(x): return x\n", 1, BODY),
+    ("def f(\n    x\n): return x\n", 3, BODY),
+    ('def f(x):\n    """Text."""; return x\n', 2, BODY),
+    ('def f(x):\n    """Only text."""\n', 1, "'f' has no body to be written"),
+    ("def g(x):\n    return x\n", 1, NONE),
+    ("f = 1\n", 1, NONE),
+    ("def f(x):\n    # Exercise: 1 line\n    return x\n", 2, MARKER),
+    ("def f(x):\n    #exercise: 1 line\n    return x\n", 2, MARKER),
+    ("def f(x):\n    # exercise about 1 line\n    return x\n", 2, MARKER),
+    (f"{ONE}def f(x):\n    return x\n", 1, INSIDE),
+    (f"def f(x):\n    return x\n    {ONE}", 3, INSIDE),
+    (f"class f:\n    {ONE}    def g(self):\n        return 1\n", 2, INSIDE),
+    ("def f(x:\n    return x\n", 1, "syntax error: "),
+]
+
+
+@pytest.mark.parametrize(("source", "line", "words"), REFUSED)
 def test_what_cannot_be_cut_is_refused(library, source, line, words):
     path = library("")
     path.write_text(source)

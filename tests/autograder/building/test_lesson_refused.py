@@ -128,52 +128,9 @@ def test_an_answer_is_marked_in_one_way(course, attribute):
     assert "[markdown] answer=true" in refusal(course)[2]
 
 
-def test_an_exercise_without_a_registered_check(course):
-    course.edit(course.checks, "def doubled(", "def dubbled(")
-    assert refusal(course) == (
-        "source/00_mini.py",
-        line_of(course, "# %% check"),
-        "check 'doubled' is not in checks/mini.py; there are: dubbled, Scale",
-    )
-
-
+TEXT = "# %% [markdown]\n# Text.\n\n"
 CHECK = '# %% check="doubled" points=2\ncheck.doubled(doubled)\n\n'
 EXERCISE = '# %% exercise="doubled"\nfrom attention.mini import doubled\n\n'
-
-
-def test_an_exercise_without_check(course):
-    course.edit(course.source, CHECK, "")
-    assert refusal(course) == (
-        "source/00_mini.py",
-        line_of(course, "# %% exercise"),
-        "exercise 'doubled' has no check right after it; add a cell "
-        '# %% check="doubled" points=2',
-    )
-
-
-def test_an_exercise_whose_check_comes_later(course):
-    course.edit(course.source, CHECK, "# %% [markdown]\n# Text.\n\n" + CHECK)
-    assert "has no check right after it" in refusal(course)[2]
-
-
-def test_an_exercise_at_the_end_without_check(course):
-    course.source.write_text(mini_files.SOURCE.partition('# %% check="Scale"')[0])
-    assert "exercise 'Scale' has no check right after it" in refusal(course)[2]
-
-
-def test_a_check_without_exercise(course):
-    course.edit(course.source, EXERCISE, "")
-    assert refusal(course) == (
-        "source/00_mini.py",
-        line_of(course, "# %% check"),
-        "check 'doubled' does not follow its exercise; put it right after the cell marked "
-        'exercise="doubled"',
-    )
-
-
-def test_two_checks_of_one_exercise(course):
-    course.edit(course.source, CHECK, CHECK + CHECK)
-    assert "check 'doubled' does not follow its exercise" in refusal(course)[2]
 
 
 @pytest.mark.parametrize(
@@ -185,21 +142,6 @@ def test_a_duplicate_name(course, again):
     place, line, said = refusal(course)
     assert line > first
     assert said == f"'doubled' is already defined in line {first}; remove one"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("import doubled", "import halved", "must be: from attention.mini import doubled"),
-        ("import doubled", "import doubled, halved", "must be: from attention.mini import doubled"),
-        ("import halved", "import halved\nx = 1", "must be: from attention.mini import halved"),
-        ("check.doubled(doubled)", "check.doubled(lambda x: x)", "must be: check.doubled(doubled)"),
-        ("check.doubled(doubled)", "", "the cell of check 'doubled' must be: check.doubled(doub"),
-    ],
-)
-def test_bodies_are_as_they_must_be(course, old, new, words):
-    course.edit(course.source, old, new)
-    assert words in refusal(course)[2]
 
 
 @pytest.mark.parametrize(
@@ -216,6 +158,12 @@ def test_bodies_are_as_they_must_be(course, old, new, words):
         ("# %% [markdown]\n# ## D", "# %% [markdown] Title\n# ## D", "# %% [markdown] T", "write"),
         ("figures/boxes.svg", "figures/box.svg", "# %%", "there is no source/figures/box.svg; "),
         ("![two boxes and\n# an arrow]", "![ ]", "# %%", "figures/boxes.svg has no words for"),
+        (CHECK, "", "# %% exercise", "exercise 'doubled' has no check right after it; add a cell"),
+        (CHECK, TEXT + CHECK, "# %% exercise", "exercise 'doubled' has no check right after it"),
+        (EXERCISE, "", "# %% check", "check 'doubled' does not follow its exercise; put it right"),
+        ("import doubled", "import halved", "# %% exercise", "the cell of exercise 'doubled' must"),
+        ("import halved", "import halved\nx = 1", "# %% given", "the cell of given 'halved' must"),
+        ("check.doubled(doubled)", "", "# %% check", "the cell of check 'doubled' must be: check"),
     ],
 )
 def test_other_faults_of_the_source(course, old, new, row, words):

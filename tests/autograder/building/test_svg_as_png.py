@@ -31,10 +31,6 @@ def test_every_drawing_has_a_png_of_its_present_state():
     assert DRAWINGS
 
 
-def test_a_png_is_small():
-    assert {one.stem for one in DRAWINGS if svg_as_png.shown(one).stat().st_size > 60_000} == set()
-
-
 def test_a_notebook_carries_the_png(course):
     png = with_png(course, svg_as_png.digest)
     first = make(course.read()).cells[0]

@@ -225,9 +225,9 @@ def test_whose_page_the_lms_would_not_know_is_said_with_what_to_do(course, feedb
     told.write_text(json.dumps({"from": f"{MOODLE}/work.ipynb"}))
     words = ("--form", "moodle", "--to", tmp_path / "back.zip")
     status, out, _ = feedback(*words)
-    assert status == 0 and "Without a name that Moodle knows, 2: ben, cleo.\n" in out
-    assert "--form mail and --student for each of them" in out
-    assert "Without a name" not in feedback(*words, "--student", "ada")[1]
+    assert status == 0 and "Moodle cannot tell whose these pages are: ben, cleo.\n" in out
+    assert "Send these 2 their pages yourself" in out
+    assert "cannot tell" not in feedback(*words, "--student", "ada")[1]
 
 
 def test_an_lms_takes_one_lesson_at_a_time(course, feedback, tmp_path):

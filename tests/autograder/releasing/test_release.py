@@ -10,13 +10,11 @@ import zipfile
 
 import nbformat
 import pytest
-from traitlets.config import Config
 
 from attention.provided.figures.moving import SCRIPTS
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
-from autograder.course import configure
 from autograder.lessons import RELEASED
 from autograder.releasing import release_files, solution_leaks, write
 from autograder.releasing.release_files import ReleaseError, contents
@@ -189,12 +187,6 @@ def test_validate_accepts_a_solved_notebook_there(handed_out, tmp_path):
     assert "Success" in said
 
 
-def test_validate_is_as_patient_there_as_here(tmp_path):
-    there, page = Config(), release_files.PAGES / "nbgrader_config.py.txt"
-    exec(page.read_text(encoding="utf-8"), {"get_config": lambda: there})
-    assert there.Execute == configure(Config(), tmp_path).Execute
-
-
 def test_what_draws_moving_figures_brings_their_scripts(monkeypatch):
     module = ROOT / "attention" / "provided" / "figures" / "moving.py"
     monkeypatch.setattr(release_files, "kept_recordings", lambda lesson: EMPTY)
@@ -259,18 +251,6 @@ def test_wherever_a_full_disk_stops_a_release_the_same_command_goes_on(monkeypat
                     release(["00"], folder)
             assert release(["00"], folder).kept == []
             assert {path: (folder / path).read_bytes() for path in course} == files
-
-
-def test_a_zip_that_finds_no_room_leaves_the_one_before(monkeypatch, tmp_path):
-    monkeypatch.setattr(write, "contents", lambda _: {"README.md": b"1"})
-    release(["00"], tmp_path / "a.zip")
-    before = (tmp_path / "a.zip").read_bytes()
-    monkeypatch.setattr(write, "contents", lambda _: {"README.md": b"2"})
-    with monkeypatch.context() as patch:
-        patch.setattr("autograder.files.open", FullDisk(0).write, raising=False)
-        with pytest.raises(OSError):
-            release(["00"], tmp_path / "a.zip")
-    assert (tmp_path / "a.zip").read_bytes() == before
 
 
 def test_bad_requests_are_refused_in_a_sentence(tmp_path):

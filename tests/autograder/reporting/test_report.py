@@ -109,15 +109,6 @@ def test_parts_of_points_are_the_same_number_in_every_place(stages, share):
             assert float(f"{score:.10g}") == score == round(score, 4)
 
 
-def test_an_exercise_that_goes_with_the_rest_and_one_that_does_not():
-    rows = [row("a", 2, 2, 2), row("b", 0, 0, 0), row("c", 2, 2, 2)]
-    assert results.discrimination(rows, 0) == pytest.approx(1)
-    rows = [row("a", 2, 0, 0), row("b", 0, 2, 2)]
-    assert results.discrimination(rows, 0) == pytest.approx(-1)
-    assert results.discrimination(rows[:1], 0) is None
-    assert results.share_earned(rows, 0) == pytest.approx(1 / 2)
-
-
 def test_results_of_another_version_are_left_out_and_counted(tmp_path):
     older = row("zoe", 2, 2, 2)
     older["exercises"].pop()

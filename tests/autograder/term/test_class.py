@@ -139,7 +139,7 @@ def test_init_writes_a_file_once_and_plan_shows_it(tmp_path, capsys):
     for words, said in (
         (("init",), "is there: change it, or move it away first"),
         (("init", "--start", "2026-10-05"), "name one with --plan"),
-        (("plan", "nine-weeks"), "there are: eight-weeks, fourteen-weeks, three-sessions"),
+        (("init", "--plan", "nine-weeks"), "there are: eight-weeks, fourteen-weeks, three-"),
     ):
         status, out = told(capsys, *words, *where)
         assert status == 1 and said in out

@@ -57,6 +57,9 @@ def test_what_stands_there_is_read(tmp_path):
     [
         (WHOLE, "no lesson is called 'kernel_regression_not'"),
         ("lesson = 1", "there is no setting lesson; did you mean lessons?"),
+        ('path = "x"', "there is no setting path; "),
+        ("chosen = true", "there is no setting chosen; "),
+        ('[lessons.01]\nslug = "x"', "there is no setting lessons.01_kernel_regression.slug; "),
         (
             "[lessons.01]\npoint = {}",
             "regression.point; did you mean points?",

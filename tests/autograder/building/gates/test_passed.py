@@ -1,7 +1,5 @@
 """What has to be verified again: a lesson of which something that the gates read has changed."""
 
-import json
-
 import pytest
 
 from autograder.building.gates import passed
@@ -44,13 +42,6 @@ def test_what_a_check_may_read_counts_and_so_do_the_versions(recorded, name):
     path.parent.mkdir(exist_ok=True)
     path.write_text("1\n")
     assert passed.changed(root=recorded.root) == [SLUG]
-
-
-def test_a_lesson_that_is_gone_is_forgotten(recorded):
-    record = recorded.root / passed.RECORD
-    record.write_text(json.dumps({"99_gone": "0", **json.loads(record.read_text())}))
-    passed.record(SLUG, recorded.root)
-    assert list(json.loads(record.read_text())) == [SLUG]
 
 
 def test_what_is_an_instructor_s_own_is_noted_where_git_does_not_look(recorded):

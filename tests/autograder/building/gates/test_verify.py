@@ -290,21 +290,6 @@ def test_what_answers_print_does_not_mix_with_the_verdict(built, command, capsys
     assert err == ""
 
 
-def test_the_verdict_in_words(built, command, capsys):
-    assert command("mini") == 0
-    assert capsys.readouterr().out == (
-        "00_mini: done\n"
-        "  solved 5 of 5 points, blank 0\n"
-        "  mistakes 6: 6 rejected, 6 named; alternatives 4: 4 accepted; careless 4; leaks 0\n"
-        "  mutants 15: 0 accepted without a reason\n"
-    )
-    built.lesson.write_bytes(b"")
-    assert command() == 1
-    out = capsys.readouterr().out
-    assert out.startswith("00_mini: not done\n")
-    assert "\n  - a generated notebook cannot be read: " in out
-
-
 def test_without_mutants_the_classes_are_still_asked_for(built, command, capsys):
     built.edit(built.checks, '{"ones": "the factor', '{"onse": "the factor')
     assert command("--no-mutants") == 1
