@@ -108,4 +108,4 @@ def _holds(text: str, quote: str) -> bool:
 
 def words(text: str) -> str:
     """A text without comment signs, stars, backticks and line ends: phrases go across them."""
-    return " ".join(re.sub(r"[#*`]", " ", text).split())
+    return " ".join(re.sub(r"[#*]", " ", text.replace("`", "")).split())
