@@ -1,7 +1,7 @@
 """The student's side of the door: everything that a check may ask of an answer.
 
 ``LocalAnswer`` holds a function, a class or a module in this process. The grader has a second
-implementation that sends the same six requests into a sandbox; a check cannot tell them apart.
+implementation that sends the same requests into a sandbox; a check cannot tell them apart.
 """
 
 import re
@@ -20,7 +20,9 @@ from autograder.inside.device.rehearsal import (
     rehearsed,
     stayed,
 )
+from autograder.inside.expressions import Watch
 from autograder.inside.messages.values import Foreign, copied, plain, same
+from autograder.inside.places import exchanged, places
 from autograder.inside.side_effects import watched
 from autograder.inside.stand_ins import standing_in
 
@@ -57,7 +59,7 @@ class Reply:
 
 
 class AnyAnswer(Protocol):
-    """The six requests, which LocalAnswer describes. All values in and out are plain."""
+    """The requests, which LocalAnswer describes. All values in and out are plain."""
 
     def call(self, args: Args, kwargs: Kwargs, *, seed: Seed = None, device: str = "") -> Reply: ...
 
@@ -73,12 +75,19 @@ class AnyAnswer(Protocol):
 
     def train(self, mode: bool) -> None: ...
 
+    def places(self, trials: Sequence[Any]) -> Any: ...
+
+    def exchanged(self, place: Sequence[int], way: str, values: Sequence[Any]) -> "AnyAnswer": ...
+
 
 class LocalAnswer:
     """An answer in this process. All values in and out are plain."""
 
-    def __init__(self, target: Any, changed: Sequence[str] = ()) -> None:
+    def __init__(
+        self, target: Any, watch: Watch | None = None, changed: Sequence[str] = ()
+    ) -> None:
         self.target = target
+        self.watch = watch or Watch()  # at the expressions of its code, if any
         self._at_first = loose_tensors(target)
         self._changed = list(changed)  # by its construction; the first reply says so
 
@@ -89,6 +98,7 @@ class LocalAnswer:
         called with tensors of the rehearsal device (see there), and a module is moved to it.
         """
         given, given_kwargs = copied(list(args)), copied(kwargs)
+        self.watch.turn()
         with torch.enable_grad(), watched(seed, self.target) as changed:
             if device:
                 result = self._rehearse(given, given_kwargs)
@@ -143,9 +153,10 @@ class LocalAnswer:
     def build(self, args: Args, kwargs: Kwargs, seed: Seed = None) -> "LocalAnswer":
         """Construct the class; return the instance as an answer of its own."""
         given, given_kwargs = copied(list(args)), copied(kwargs)
+        self.watch.turn()
         with watched(seed) as changed:
             made = _called(self.target, given, given_kwargs)
-        return LocalAnswer(made, changed)
+        return LocalAnswer(made, self.watch, changed)
 
     def parameters(self) -> Any:
         """The trainable parameters by name."""
@@ -165,6 +176,14 @@ class LocalAnswer:
                         f"expected {tuple(values[name].shape)}",
                     )
                 parameter.data = values[name].detach().clone()
+
+    def places(self, trials: Sequence[Any]) -> list[dict[str, Any]]:
+        """Where a value of a right answer makes this one right; see ``inside.places``."""
+        return places(self.target, LocalAnswer, trials)
+
+    def exchanged(self, place: Sequence[int], way: str, values: Sequence[Any]) -> "LocalAnswer":
+        """This answer with other ``values`` at one ``place``; see ``inside.places``."""
+        return exchanged(self.target, LocalAnswer, place, way, values)
 
     def train(self, mode: bool) -> None:
         """Put the module into training (True) or evaluation (False) mode."""

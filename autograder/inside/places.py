@@ -1,0 +1,232 @@
+"""Where an answer fails: the expressions in which a value of a right answer makes it right.
+
+It runs beside the student's code, as all of this room: what it finds is asked again from outside.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from autograder.inside.expressions import Program, Watch
+from autograder.inside.messages.codec import pack
+from autograder.inside.messages.values import copied, same, same_refusal
+
+# What is tried: values, and evaluations in all. A clock would decide otherwise on another machine.
+TRIES, STEPS = 2000, 120_000
+SECONDS = 2.0  # of processor time: whoever takes that long is told nothing
+FOUND, FOR_ONE = 4, 2  # places in all, and values for one expression
+FAR = 2  # from here on two values are of other forms: such are tried last
+
+Passes = list[Any]  # the values of one expression in one request, pass by pass
+Own = tuple[int, Passes | None, bool]  # the request, the learner's passes, whether to look far
+Make = Callable[[Any, Watch], Any]  # an answer of a target at whose expressions a watch stands
+
+
+def exchanged(
+    target: Any, make: Make, place: Sequence[int], way: str, values: Sequence[Any]
+) -> Any:
+    """The answer in which ``values``, one for each request that runs code, stand at a ``place``.
+
+    place  the numbers of its expressions, from ``places``, which says ``way``, too
+
+    Raises ValueError where the text of the answer is not there.
+    """
+    watch = Watch(put=(given(one, way) for one in values))
+    return make(Program(target).made(watch, place), watch)
+
+
+def places(target: Any, make: Make, trials: Sequence[Any]) -> list[dict[str, Any]]:
+    """Where a value of a right answer makes all ``trials`` right: the smallest expression first.
+
+    trials  each [requests to an answer, (kind, value) of the right reply to the last, values]: of
+            each value that right answers have, by request that runs code, its passes or None. A
+            request is [number of the object, its kind, details, number of a new object, how]
+    returns of each place the numbers of its expressions, ``place``, which all have one text;
+            ``right`` and ``way``: which value stood there, and how; ``lines``, ``text`` and
+            ``within`` as in Expression; ``passes``: its values in request ``at`` of the first
+            trial's, or None
+
+    Raises ValueError where the text of the answer is not there.
+    """
+    program, search = Program(target), _Search(trials)
+    watch = Watch(notes=True)
+    search.reply(make(program.made(watch), watch), trials[0])
+    own = {n: (at, passes) for at, one in enumerate(watch.values()) for n, passes in one.items()}
+    last = len(trials[0][2][0]) - 1
+    reached = [one for one in program.places() if all(own.get(n, (0, None))[1] for n in one)]
+    strange = [one for one in reached if search.is_strange(*own[one[0]])]
+    known = [one for one in reached if one not in strange]
+    unseen = [one for one in program.places() if search.raised and not any(n in own for n in one)]
+    found = list[dict[str, Any]]()
+
+    def look(sites: Iterable[Sequence[int]], is_far: bool = False) -> None:
+        for place in sites:
+            at, mine = own.get(place[0], (last, None))
+            hits = list(search.hits(program, make, place, (at, mine, is_far)))
+            if hits and sites is not known:
+                look(one for one in known if program.is_within(one, place))
+            for right, way in hits:
+                found.append(
+                    program.about(place) | {"right": right, "way": way, "at": at, "passes": mine}
+                )
+            if search.is_over(len(found)):
+                return
+
+    # Where a value is one that no right answer has, its expression is the first to be looked at.
+    for sites, is_far in ((strange, False), (unseen, False), (known, False), (strange, True)):
+        if not found:
+            look(sites, is_far)
+    return [] if search.is_late else found
+
+
+class _Search:
+    """Tries values at expressions, as many as there are to be tried."""
+
+    def __init__(self, trials: Sequence[Any]) -> None:
+        self._trials = trials
+        self._alike = dict[int, list[list[int]]]()  # by request: the values that are alike there
+        self._tries = self._steps = 0
+        self._end = time.process_time() + SECONDS
+        self.is_late = self.raised = False
+
+    def is_over(self, found: int) -> bool:
+        """Whether enough was found, or tried."""
+        self.is_late = self.is_late or time.process_time() > self._end
+        return self.is_late or found >= FOUND or self._tries > TRIES or self._steps > STEPS
+
+    def hits(
+        self, program: Program, make: Make, place: Sequence[int], own: Own
+    ) -> Iterator[tuple[int, str]]:
+        """The right values, and ways to put them, that make all trials right at one place."""
+        fitting = sorted(self._fitting(*own))
+        target = program.made(watch := Watch(), place) if fitting else None
+        hits = 0
+        for _, alike, way in fitting:
+            if hits == FOR_ONE or self.is_over(0):
+                return
+            first, *others = self._trials
+            if not self._is_right(make(target, watch), alike[0], way, first):
+                continue
+            for right in alike[:FOR_ONE]:
+                if all(self._is_right(make(target, watch), right, way, one) for one in others):
+                    hits += 1
+                    yield right, way
+
+    def _fitting(
+        self, at: int, mine: Passes | None, is_far: bool
+    ) -> Iterator[tuple[int, list[int], str]]:
+        """(how far its form is from that of ``mine``, numbers, way) of each value to be tried.
+
+        They are those of the first trial: several values may be alike there.
+        """
+        for numbers in self._alike_at(at):
+            passes = self._trials[0][2][numbers[0]][at]
+            for way in _ways(mine, passes):
+                apart = _unlike(mine, passes, way)
+                if apart is not None and (apart >= FAR) is is_far:
+                    yield apart, numbers, way
+
+    def _alike_at(self, at: int) -> list[list[int]]:
+        """The numbers of the right values, those together that are alike in a request."""
+        if at not in self._alike:
+            alike = dict[bytes, list[int]]()
+            for number, values in enumerate(self._trials[0][2]):
+                if values[at] is not None:
+                    alike.setdefault(pack({"": values[at]}), []).append(number)
+            self._alike[at] = list(alike.values())
+        return self._alike[at]
+
+    def is_strange(self, at: int, mine: Passes | None) -> bool:
+        """Whether no right answer has these values in a request."""
+        values = self._trials[0][2]
+        return not any(same(mine, values[numbers[0]][at]) for numbers in self._alike_at(at))
+
+    def _is_right(self, answer: Any, right: int, way: str, trial: Any) -> bool:
+        answer.watch.begin(given(one, way) for one in trial[2][right])
+        self._tries += 1
+        try:
+            return self.reply(answer, trial)
+        finally:
+            self._steps += answer.watch.taken
+
+    def reply(self, answer: Any, trial: Any) -> bool:
+        """Put the requests of a trial to an answer; whether the last reply is right."""
+        requests, (kind, wanted), _ = trial
+        objects = {0: answer}
+        try:
+            for handle, request, details, built, how in requests:
+                reply = getattr(objects[handle], request)(*details, **how)
+                if built:
+                    objects[built] = reply
+        except Exception as error:
+            self.raised = True
+            raised = getattr(error, "kind", ""), getattr(error, "message", "")
+            return kind == "raised" and same_refusal(raised, wanted)
+        self.raised = False
+        return kind == "value" and same(getattr(reply, "value", None), wanted)
+
+
+def given(passes: Passes | None, way: str) -> Callable[[int], Any] | None:
+    """The value of each pass of an expression, made of a right one's ``passes`` in this ``way``.
+
+    'pass': that of the same pass; 'same': always the one there is; '0', '1', …: its pieces along
+    this axis; '-2', '-3', …: those along the first two, three, … axes together.
+    """
+    if passes is None:
+        return None
+    if way == "pass":
+        return lambda number: copied(passes[number])
+    if way == "same":
+        return lambda number: copied(passes[0])
+    axis, whole = int(way), passes[0]
+    pieces = whole.movedim(axis, 0) if axis >= 0 else whole.flatten(0, -axis - 1)
+    return lambda number: copied(pieces[number])
+
+
+def _ways(mine: Passes | None, right: Passes) -> Iterator[str]:
+    """How a right value may stand in the place of the learner's, of which all may be unknown."""
+    yield "pass"
+    if mine is not None and len(mine) > len(right) == 1:
+        yield "same"
+        if isinstance(right[0], torch.Tensor):
+            shape = right[0].shape
+            yield from (str(axis) for axis, size in enumerate(shape) if size == len(mine))
+            for axes in range(2, len(shape) + 1):
+                if shape[:axes].numel() == len(mine):
+                    yield str(-axes)
+
+
+def _unlike(mine: Passes | None, right: Passes, way: str) -> int | None:
+    """How far two values are apart in their form, from 0; None where trying one is no use."""
+    if mine is None:
+        return 1
+    value, count = given(right, way), min(len(mine), len(right) if way == "pass" else len(mine))
+    theirs = [value(number) for number in range(count)] if value is not None else []
+    if same(mine, theirs):
+        return None
+    return max(_apart(*pair) for pair in zip(mine, theirs, strict=False))
+
+
+def _apart(mine: Any, right: Any) -> int:
+    kinds = _kind(mine), _kind(right)
+    if set(kinds) == {"tensor", "number"}:
+        whole = type(mine) is int and right.numel() > 1  # a size or an axis
+        return FAR if whole else 1
+    if type(mine) is int and type(right) is float:
+        return FAR
+    if kinds[0] != kinds[1]:
+        return FAR
+    if kinds[0] != "tensor" or mine.shape == right.shape:
+        return 0
+    sizes = [sorted(size for size in one.shape if size > 1) for one in (mine, right)]
+    return 1 if sizes[0] == sizes[1] or [] in sizes else FAR
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return "tensor" if value.dtype != torch.bool else "tensor of truths"
+    if type(value) in (int, float):
+        return "number"
+    return "list" if isinstance(value, list | tuple) else type(value).__name__
