@@ -145,16 +145,15 @@ def _canvas_columns(table: Table, slugs: list[str], given: str | None) -> dict[s
 class How:
     """How a score becomes a text."""
 
-    scale: bool = False  # to the points that the LMS gives, where these are others
     zeros: bool = False  # 0 for those who handed in nothing, whose cell stays as it is otherwise
 
     def check(self, table: Table, lesson: Lesson, most: str) -> None:
         """Raise CourseError where the LMS gives other points for a lesson than the gradebook."""
         number = _number(most)
-        if number is not None and number != lesson.most and not self.scale:
+        if number is not None and number != lesson.most:
             raise CourseError(
                 f"{table.path}: {lesson.slug} has {lesson.most:g} points here and {number:g} "
-                "there: change the points in the LMS and export again, or give --scale"
+                "there: change the points in the LMS and export again"
             )
 
     def text(self, lesson: Lesson, student: str, most: str = "") -> str:
@@ -162,10 +161,8 @@ class How:
         score = lesson.scores.get(student)
         if score is None:
             return "0" if self.zeros else ""
-        number = _number(most)
-        share = number / lesson.most if self.scale and number and lesson.most else 1
-        text = f"{round(score.points * share, 2):.10g}"
-        return text.replace(".", ",") if number is not None and "," in most else text
+        text = f"{round(score.points, 2):.10g}"
+        return text.replace(".", ",") if _number(most) is not None and "," in most else text
 
 
 def made_anew(students: Iterable[Student], found: Collection[Lesson], how: How) -> bytes:

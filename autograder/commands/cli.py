@@ -59,19 +59,6 @@ def parser(chosen: str = "") -> argparse.ArgumentParser:
     return top
 
 
-def _import_jsonschema_without_addresses() -> None:
-    """Import jsonschema, which nbformat needs, without the package rfc3987_syntax.
-
-    That one takes a second to build the grammar of international addresses on import. No schema of
-    a notebook uses it, and jsonschema does without where it is not installed.
-    """
-    name = "rfc3987_syntax"
-    if "jsonschema" not in sys.modules and name not in sys.modules:
-        sys.modules[name] = None  # type: ignore[assignment]  # importing it raises ImportError
-        importlib.import_module("jsonschema")
-        del sys.modules[name]
-
-
 def _refuse_another_copy() -> None:
     """Raise CourseError in a folder with a course of its own: this one's checks are not for it."""
     here = Path.cwd()
@@ -93,7 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replace_what_cannot_be_shown()
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        _import_jsonschema_without_addresses()
         options = parser(*words[:1]).parse_args(words)
         _refuse_another_copy()
         links.link()  # an instructor's own lessons, if there are any

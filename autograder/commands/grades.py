@@ -30,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--like", metavar="FILE", help="Canvas' exported gradebook or Moodle's grading worksheet")
     add_shared(parser, "--lesson", "--section")
     add("--column", metavar="NAME", help="what the lesson is called in the file of Canvas")
-    add("--scale", action="store_true", help="scale to the points that the LMS gives")
     add("--zeros", action="store_true", help="write 0 for those who handed in nothing")
     add_shared(parser, "--course", "--db-url")
 
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     for one in found:
         one.scores = {who: score for who, score in one.scores.items() if asked(who)}
     ungraded = sum(_leave_out(course, one) for one in found)
-    how, to, left = How(options.scale, options.zeros), Path(options.to), bool(ungraded)
+    how, to, left = How(options.zeros), Path(options.to), bool(ungraded)
     if options.like:
         table = Table(options.like)
         if to.exists() and to.samefile(table.path):

@@ -102,13 +102,11 @@ def test_rows_that_are_not_surely_theirs_are_listed_and_not_filled_in(fill):
     assert written.endswith('"Lovelace, Ada",101,ada,B,,,,\r\n')
 
 
-def test_other_points_in_the_lms_are_refused_or_scaled(fill):
+def test_other_points_in_the_lms_are_refused(fill):
     text = CANVAS.replace(",10,3,", ",100,3,")
     status, written, _, err = fill(text, "--form", "canvas")
     assert (status, written) == (1, None)
     assert f"{FIRST} has 10 points here and 100 there" in err
-    _, written, _, _ = fill(text, "--form", "canvas", "--scale")
-    assert '"A, B",=1+1,80,2' in written and ",107.5,,\r\n" in written
 
 
 def test_a_column_of_another_name(fill):

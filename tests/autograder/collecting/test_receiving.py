@@ -172,6 +172,14 @@ def test_everything_that_is_not_taken_has_its_reason(run, roster, came, submitte
     assert f"Handed in nothing of {FIRST}: 2 of 2: ada, ben." in said
 
 
+def test_a_folder_full_of_other_files_is_one_line(run, roster, came):
+    files = {f"ada/attention/{number}.py": b"" for number in range(9)}
+    _, _, err = run("receive", came({**files, "ada/00_mini.zip": b""}))
+    assert (
+        err.splitlines()[-1] == "not taken: ada/ and below, 9 files: it is not a notebook (.ipynb)"
+    )
+
+
 def test_a_dry_run_changes_nothing_and_says_the_same(root, run, roster, came, submitted):
     folder = came({"ada/00_mini.ipynb": OLD, "x/00_mini.ipynb": NEW})
     before = sorted(root.rglob("*"))

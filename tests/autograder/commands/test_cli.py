@@ -1,8 +1,6 @@
 """The command line: whatever goes wrong reaches the user as one clear sentence."""
 
 import runpy
-import subprocess
-import sys
 
 import pytest
 
@@ -40,25 +38,6 @@ def test_an_interrupt(says, monkeypatch):
 
     monkeypatch.setattr(build_command, "build", interrupted)
     assert says("build", "--check") == (130, "stopped\n")
-
-
-def test_the_module_is_the_command_and_builds_no_grammar_for_addresses_that_no_notebook_has():
-    code = """
-import runpy, sys
-sys.argv = ["autograder", "build", "7777"]
-try:
-    runpy.run_module("autograder.commands.cli", run_name="__main__", alter_sys=True)
-except SystemExit as ended:
-    status = ended.code
-import nbformat
-assert "jsonschema" in sys.modules and "lark" not in sys.modules
-assert sys.modules.get("rfc3987_syntax", "") is not None  # who wants it, may import it
-sys.exit(status)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith("no lesson is called '7777'; there are: ")
-    assert "Traceback" not in done.stderr
 
 
 def test_a_file_that_an_error_names_commands_no_terminal(says, monkeypatch):
