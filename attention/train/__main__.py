@@ -15,6 +15,7 @@ import torch
 from torch import distributed
 
 from attention.provided.models.model_file import ModelFileError
+from attention.train.command import complain
 from attention.train.core.devices import choose_device, join
 from attention.train.core.step import rank, world_size
 from attention.train.core.trainer import Diverged, Trainer
@@ -28,7 +29,7 @@ from attention.train.pieces.collected import Pieces
 from attention.train.runs import settings
 from attention.train.runs.run_folder import RunFolder, RunFolderError
 from attention.train.runs.settings import Parser, Settings
-from autograder.terminal_output import replace_what_cannot_be_shown
+from autograder.terminal_output import printable, replace_what_cannot_be_shown
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
 
@@ -75,13 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return run(options)
     except ERRORS as error:
-        print(f"{parser().prog}: {error}", file=sys.stderr)
-        return 1
+        return complain(parser().prog, str(error))
     except Exception as error:
         if not (said := using.blame(error)):
             raise
-        print(f"{parser().prog}: {said}", file=sys.stderr)
-        return 1
+        return complain(parser().prog, said)
     except KeyboardInterrupt:
         print("stopped; --resume goes on from the last save", file=sys.stderr)
         return 130
@@ -127,7 +126,7 @@ def begin(
             using.keep(pieces, folder)
     folder.keep_vocabularies(corpus.description())
     for note in corpus.notes:
-        print(note, flush=True)
+        print(printable(note), flush=True)
 
 
 def prepare_pieces(
@@ -165,6 +164,7 @@ def prepare_pieces(
 
 def resume(options: argparse.Namespace, folder: RunFolder) -> Settings:
     """The settings of the training in the folder; ValueError if an option says otherwise."""
+    folder.refuse_incomplete()
     stored = settings.stored(folder.config())
     for field in dataclasses.fields(Settings):
         value, was = getattr(options, field.name), getattr(stored, field.name)

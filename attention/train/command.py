@@ -9,6 +9,7 @@ from collections.abc import Callable
 from attention.provided.models.model_file import ModelFileError
 from attention.train.mine import using
 from attention.train.runs.run_folder import RunFolderError
+from autograder.terminal_output import printable
 
 ERRORS = (ModelFileError, RunFolderError, ValueError)  # say what to do
 NOBODY_READS = 141  # the exit status of a program whose output is closed, as a shell gives it
@@ -49,5 +50,5 @@ def status_of(
 
 def complain(program: str, sentence: str) -> int:
     """Print what is wrong; returns the exit status."""
-    print(f"{program}: {sentence}", file=sys.stderr, flush=True)
+    print(printable(f"{program}: {sentence}"), file=sys.stderr, flush=True)
     return 1

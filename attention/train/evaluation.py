@@ -18,6 +18,7 @@ from attention.train.corpora.token_ids import Pairs
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import MODERN, Settings
 from attention.transformer import Transformer
+from autograder.terminal_output import printable
 
 
 def measure(
@@ -83,5 +84,5 @@ def report(result: dict[str, Any], folder: RunFolder) -> None:
     """Store and print what was measured."""
     folder.write("result.json", json.dumps(result, indent=1).encode() + b"\n")
     for name, value in result.items():
-        print(f"{name:>18}  {value}")
+        print(printable(f"{name:>18}  {value}"))
     print(f"everything is in {folder.path}")

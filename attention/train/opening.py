@@ -105,7 +105,6 @@ def _of_the_folder(folder: Path) -> dict[str, Any]:
     described = RunFolder(folder).vocabularies()
     if not described:
         raise RunFolderError(
-            f"{folder / VOCABULARIES} is missing, as after a training that began with an earlier "
-            f"version of this program: `{_resume(folder)}` writes it"
+            f"{folder / VOCABULARIES} is missing, without which nothing can be read or written"
         )
     return {"settings": RunFolder(folder).config(), **described}

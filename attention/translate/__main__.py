@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from attention.provided.data.tokens import EOS
 from attention.train.command import complain, status_of
 from attention.train.core.devices import choose_device
 from attention.train.runs.settings import Parser
@@ -23,9 +24,10 @@ from attention.train.translate_run import (
     translated,
 )
 from attention.translate.lines import Line, chunks
-from autograder.terminal_output import replace_what_cannot_be_shown
+from autograder.terminal_output import printable, replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.translate"
+CUT = "the translation is cut, for it has no end within its length; --max-length allows for more"
 ENDS = str.maketrans("\n\r", "  ")  # what a model might write that is no part of a line
 
 
@@ -76,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     options.alpha = opened.settings["alpha"] if options.alpha is None else options.alpha
     options.max_length = options.max_length or LENGTHS
     for note in opened.notes:
-        print(note, file=sys.stderr, flush=True)
+        print(printable(note), file=sys.stderr, flush=True)
     return translate_all(opened, options)
 
 
@@ -104,6 +106,8 @@ def translate_all(opened: Run, options: argparse.Namespace) -> int:
             found = dict(zip(read, best, strict=True))
             write(lines, found, opened)
             for number, ids in found.items():
+                if EOS not in ids:
+                    print(f"line {number}: {CUT}", file=sys.stderr)
                 if options.attention and not (drawn and "{}" not in options.attention):
                     path = Path(options.attention.replace("{}", str(number)))
                     one = translated(opened, read[number], ids)
@@ -125,7 +129,7 @@ def readable(opened: Run, lines: Sequence[Line]) -> Iterator[tuple[int, list[int
 def write(lines: Sequence[Line], found: dict[int, list[int]], opened: Run) -> None:
     """Write the translations of some lines, ids by the number of the line, to standard output."""
     for line in lines:
-        print(opened.target.decode(found.get(line.number, [])).translate(ENDS))
+        print(printable(opened.target.decode(found.get(line.number, [])).translate(ENDS)))
     sys.stdout.flush()
 
 

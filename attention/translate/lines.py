@@ -40,9 +40,10 @@ def chunks(paths: Sequence[Path]) -> Iterator[list[Line]]:
             lines: list[Line] = []
             for raw in part:
                 inside, count = inside + 1, count + 1
-                place = f"{path or 'standard input'}, line {inside}"
+                name = str(path or "standard input")
                 try:
-                    lines.append(Line(count, place, decode(raw, place).removesuffix("\n")))
+                    text = decode(raw, name, inside).removesuffix("\n")
+                    lines.append(Line(count, f"{name}, line {inside}", text))
                 except ValueError:
                     yield lines  # those before it are good
                     raise

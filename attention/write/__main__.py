@@ -17,10 +17,9 @@ from attention.train.core.sampling import Sampling
 from attention.train.corpora import texts
 from attention.train.runs.settings import Parser
 from attention.train.write_run import encode, open_run, write
-from autograder.terminal_output import replace_what_cannot_be_shown
+from autograder.terminal_output import printable, replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.write"
-CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def parser() -> Parser:
@@ -70,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     check(options)
     opened = open_run(options.run, choose_device(options.device))
     for note in opened.notes:
-        print(note, file=sys.stderr, flush=True)
+        print(printable(note), file=sys.stderr, flush=True)
     how = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
     ids = encode(opened, options.prompt)
     print(printable(options.prompt), end="", flush=True)
@@ -108,11 +107,6 @@ class Characters:
     def end(self) -> None:
         """End the text; half a character that is left becomes U+FFFD."""
         print(printable(self.decoder.decode(b"", final=True)), flush=True)
-
-
-def printable(text: str) -> str:
-    """A text without what steers a terminal, such as the sequences that begin with ESC."""
-    return text.translate(CONTROLS)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ class Sampling:
         scores[:, [PAD, BOS]] = -torch.inf
         if self.temperature == 0:
             return scores.argmax(dim=1)
-        scores = scores / self.temperature
+        best = scores.amax(dim=1, keepdim=True)  # less it first: no temperature makes it infinite
+        scores = (scores - best) / max(self.temperature, torch.finfo(scores.dtype).tiny)
         if self.top_k:
             scores = top_k_filter(scores, self.top_k)
         if self.top_p < 1:

@@ -19,7 +19,7 @@ from attention.train.core.tasks import Task, Translation
 from attention.train.corpora.texts import Corpus
 from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
-from attention.train.runs.run_folder import Row, RunFolder
+from attention.train.runs.run_folder import STATE, Row, RunFolder, RunFolderError
 from attention.train.runs.settings import Settings
 from attention.training import average_checkpoints, epoch_order
 
@@ -216,17 +216,20 @@ class Trainer:
             tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
         self.folder.write_metrics(self.rows)
         about = {name: getattr(self, name) for name in PROGRESS}
-        self.folder.save("state.safetensors", tensors, about)
+        self.folder.save(STATE, tensors, about)
         self.folder.forget(set(old) - set(self.kept))
         self.folder.draw(self.rows, self.settings.smoothing > 0)  # whether labels are smoothed
 
     def _restore(self) -> None:
         """Go on from the last save; a training that was stopped before its first begins anew."""
-        if not (self.folder.path / "state.safetensors").exists():
+        if not (self.folder.path / STATE).exists():
             return
-        tensors, about = self.folder.load("state.safetensors")
+        tensors, about = self.folder.load(STATE)
         self.__dict__ |= {name: about[name] for name in PROGRESS}
+        self.folder.demand(self.kept)
         self.rows = self.folder.metrics(self.done)
+        if len(self.rows) < self.done:
+            raise RunFolderError(f"{self.folder.path / 'metrics.csv'} lacks steps of the last save")
         states: dict[int, dict[str, Tensor]] = {}
         weights = {}
         for key, tensor in tensors.items():
@@ -236,7 +239,7 @@ class Trainer:
             else:
                 index, _, name = name.partition(".")
                 states.setdefault(int(index), {})[name] = tensor
-        put(weights, self.model, self.folder.path / "state.safetensors")
+        put(weights, self.model, self.folder.path / STATE)
         state = self.step.optimizer.state_dict()
         self.step.optimizer.load_state_dict(state | {"state": states})
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attention.provided.data.tokens import EOS, SPECIAL
+from attention.provided.files import utf_8
 from attention.tokens_and_positions import bpe_encode, split_words
 from attention.train.corpora.token_ids import Pieces, learned_merges
 from attention.train.runs.settings import Settings
@@ -140,26 +141,29 @@ def _texts(paths: Iterable[str]) -> list[str]:
             raise ValueError(
                 f"{path}: with it the texts have more than {LARGEST} MB: train with a part"
             )
-        found.append(decode(content, path))
-        if not found[-1].strip():
+        text = decode(content, path)
+        if not text.strip():
             raise ValueError(f"{path} is empty: leave it out")
+        if text in found:  # what is held out of one would be learned from the other
+            raise ValueError(f"{path} has the same text as another file: leave it out")
+        found.append(text)
     return found
 
 
-def decode(content: bytes, place: str) -> str:
-    """The text of some bytes in UTF-8, with "\\n" at the end of each line; else ValueError."""
+def decode(content: bytes, place: str, line: int = 1) -> str:
+    """The text of some bytes in UTF-8, with "\\n" at the end of each line; else ValueError.
+
+    place, line  where they are: what has them, and the number of their first line in it
+    """
     if b"\0" in content or content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ValueError(
             f"{place} is no text in UTF-8, for it has bytes of 0: UTF-16, as PowerShell's > writes "
             "it, becomes UTF-8 with iconv -f UTF-16 -t UTF-8"
         )
     try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{place} is not UTF-8 at byte {error.start + 1}: convert the text, for instance with "
-            "iconv -f LATIN1 -t UTF-8"
-        ) from None
+        text = utf_8(content, line)
+    except ValueError as error:
+        raise ValueError(f"{place} is not UTF-8: {error}") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -18,6 +18,7 @@ from attention.train.pieces.collected import Pieces
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import MODERN, Settings
 from autograder.pieces import RECORD, MineError, Piece, brief
+from autograder.terminal_output import printable
 
 COPY = "mine"  # in the folder of a run: the pieces that it trains with
 WIDTH = 100
@@ -190,7 +191,9 @@ def report_pieces(
     else:
         console.print(f"Nothing in {pieces.folder} is used in {work}.")
     for name, why in pieces.why.items():
-        console.print(f"{name}: {why}; the library's is used.", markup=False, soft_wrap=True)
+        console.print(
+            printable(f"{name}: {why}; the library's is used."), markup=False, soft_wrap=True
+        )
     unused = [name for name in pieces.own if name not in {one.name for one in times}]
     if unused:
         console.print(f"No part of {work}: {len(unused)} more of your pieces.")
@@ -240,7 +243,7 @@ def use_kept(folder: Path) -> list[Piece]:
 
     Raises MineError for one that is no longer there.
     """
-    if not (folder / COPY / RECORD).exists():
+    if not (folder / COPY).exists():
         collected.take_back()
         return []
     pieces = collected.load(folder / COPY)

@@ -26,7 +26,9 @@ from attention.provided.models.model_file import Weights
 from autograder.files import write_aside
 
 COLUMNS = ("step", "epoch", "learning_rate", "loss", "val_loss", "tokens", "seconds")
-VOCABULARIES = "vocabularies.json"
+CONFIG, VOCABULARIES, STATE = "config.json", "vocabularies.json", "state.safetensors"
+NEEDED = (CONFIG, VOCABULARIES, "metrics.csv", STATE)  # to go on from a save
+LATER = (STATE, "curves.png", "curves.svg", "model.safetensors", "result.json")  # a save is whole
 Row = dict[str, Any]  # of the metrics: a step, by column
 
 
@@ -42,11 +44,29 @@ class RunFolder:
 
     def refuse_second(self) -> None:
         """Raise RunFolderError if there is a training in the folder already."""
-        if (self.path / "config.json").exists():
+        if self._has((CONFIG, *LATER)):
             raise RunFolderError(
                 f"{self.path} holds a training already: go on with --resume, or choose another "
                 "place with --folder"
             )
+
+    def refuse_incomplete(self) -> None:
+        """Raise RunFolderError if a training that has saved lost a file that it goes on from."""
+        if self._has(LATER):
+            self.demand(NEEDED)
+
+    def demand(self, names: Iterable[str]) -> None:
+        """Raise RunFolderError for the first of these files that is missing."""
+        for name in names:
+            if not self._has((name,)):
+                raise RunFolderError(
+                    f"{self.path / name} is missing, without which the training cannot go on: put "
+                    "it back, or train in another --folder"
+                )
+
+    def _has(self, names: Iterable[str]) -> bool:
+        """Whether one of these files is there."""
+        return any((self.path / name).exists() for name in names)
 
     def begin(self, config: dict[str, Any]) -> None:
         """Make the folder; RunFolderError if there is a training in it already."""
@@ -55,14 +75,14 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunFolderError(f"{self.path} cannot be made: {error.strerror}") from None
-        self.write("config.json", json.dumps(config, indent=1).encode() + b"\n")
+        self.write(CONFIG, json.dumps(config, indent=1).encode() + b"\n")
 
     def keep_vocabularies(self, described: dict[str, Any]) -> None:
         """Write the description of a corpus, if it is not there from earlier on.
 
         A training that has not ended can translate or write with the vocabularies in it.
         """
-        if not (self.path / VOCABULARIES).exists():
+        if not self._has((VOCABULARIES,)):
             self.write(VOCABULARIES, json.dumps(described).encode() + b"\n")
 
     def vocabularies(self) -> dict[str, Any]:
@@ -78,7 +98,7 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """Return the settings of the training in the folder; RunFolderError if there is none."""
-        path = self.path / "config.json"
+        path = self.path / CONFIG
         try:
             config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             return config

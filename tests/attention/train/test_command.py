@@ -13,7 +13,7 @@ from attention.train.runs.run_folder import RunFolderError
     [
         (None, 3, ""),
         (RunFolderError("nothing here"), 1, "p: nothing here\n"),
-        (ValueError("--beam 0"), 1, "p: --beam 0\n"),
+        (ValueError("--beam 0\x1b[2J"), 1, "p: --beam 0[2J\n"),
         (FileNotFoundError(2, "No such file", "a.txt"), 1, "p: a.txt: No such file\n"),
         (BrokenPipeError(), NOBODY_READS, ""),
         (KeyboardInterrupt(), 130, "stopped for now\n"),

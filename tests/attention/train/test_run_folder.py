@@ -9,6 +9,7 @@ import sys
 import pytest
 import torch
 
+from attention.train.evaluation import report
 from attention.train.runs.run_folder import COLUMNS, RunFolder, RunFolderError
 
 
@@ -70,6 +71,11 @@ def test_metrics_come_back_up_to_a_step(folder):
     (folder.path / "metrics.csv").write_text("step,loss\nx,y\n")
     with pytest.raises(RunFolderError, match="metrics.csv is missing or damaged"):
         folder.metrics(2)
+
+
+def test_a_sample_of_what_was_learned_steers_no_terminal(folder, capsys):
+    report({"sample": "\x1b[31mdie\nStraße\x9b"}, folder)
+    assert capsys.readouterr().out.startswith("            sample  [31mdie\nStraße\n")
 
 
 def test_learning_curves_are_drawn(folder, drawn):

@@ -14,7 +14,7 @@ from attention.train.core.model import load_model
 from attention.train.core.step import learning_rate
 from attention.train.core.trainer import Diverged, Trainer
 from attention.train.corpora.token_ids import Pairs, Words
-from attention.train.runs.run_folder import RunFolder
+from attention.train.runs.run_folder import RunFolder, RunFolderError
 from attention.train.runs.settings import Settings
 
 CPU = torch.device("cpu")
@@ -153,3 +153,11 @@ def test_the_learning_rate_rises_and_falls_in_a_line():
     chosen = dataclasses.replace(TINY, warmup=4, learning_rate=1.0, steps=10)
     found = {step: learning_rate(step, chosen) for step in (1, 2, 4, 5, 10)}
     assert found == pytest.approx({1: 0.25, 2: 0.5, 4: 1.0, 5: 6 / 7, 10: 1 / 7})
+
+
+def test_metrics_that_lost_a_step_are_refused(pairs, tmp_path):
+    train(pairs, tmp_path / "run", steps=3)
+    path = tmp_path / "run" / "metrics.csv"
+    path.write_text("".join(path.read_text().splitlines(True)[:-1]))
+    with pytest.raises(RunFolderError, match="metrics.csv lacks steps of the last save"):
+        trainer(pairs, tmp_path / "run", resume=True)

@@ -107,6 +107,26 @@ def test_a_training_that_was_stopped_goes_on_bit_by_bit(file, tmp_path, monkeypa
     torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("resume", [["--resume"], []])
+@pytest.mark.parametrize(
+    "lost",
+    ["state.safetensors", "config.json", "vocabularies.json", "metrics.csv", "weights-00000002"],
+)
+def test_a_run_that_lost_a_file_is_neither_resumed_nor_begun_anew(
+    file, tmp_path, capsys, lost, resume
+):
+    folder = tmp_path / "run"
+    assert command.main(arguments(file, folder)) == 0
+    capsys.readouterr()
+    (path,) = folder.glob(f"{lost}*")
+    path.unlink()
+    left = {one: one.stat().st_mtime_ns for one in folder.iterdir()}
+    assert command.main([*arguments(file, folder), *resume]) == 1
+    said = capsys.readouterr().err
+    assert (f"{path} is missing" if resume else "holds a training already") in said
+    assert left == {one: one.stat().st_mtime_ns for one in folder.iterdir()}
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

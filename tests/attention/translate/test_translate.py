@@ -94,7 +94,7 @@ def test_what_cannot_be_translated_is_told_and_costs_only_its_line(reads, capsys
 
 
 def test_what_a_model_writes_ends_no_line(capsys):
-    read = SimpleNamespace(target=SimpleNamespace(decode=lambda ids: "a\nb\rc"))
+    read = SimpleNamespace(target=SimpleNamespace(decode=lambda ids: "a\nb\rc\x1b"))
     translate.write([lines.Line(3, "a file, line 3", "x")], {3: [4]}, read)
     assert capsys.readouterr().out == "a b c\n"
 
@@ -102,7 +102,8 @@ def test_what_a_model_writes_ends_no_line(capsys):
 def test_options_change_the_search(reads, capsys):
     reads(b"two hundred one\n")
     assert main([SHIPPED, "--max-length", "4", "--beam", "1", *CPU]) == 0
-    assert capsys.readouterr().out == "zwei\n"
+    said = capsys.readouterr()
+    assert said.out == "zwei\n" and said.err.startswith("line 1: the translation is cut, ")
 
 
 def test_attention_is_drawn_for_the_first_line_or_for_each(reads, tmp_path, capsys):
@@ -144,7 +145,7 @@ def test_a_text_that_is_not_utf_8_is_told_after_what_came_before(reads, capsys):
     assert main([SHIPPED, *CPU]) == 1
     said = capsys.readouterr()
     assert said.out == "sieben\nacht\n"
-    assert "standard input, line 3 is not UTF-8 at byte 3: convert" in said.err
+    assert "standard input is not UTF-8: line 3, character 3 is the byte 0xF6: mend" in said.err
     assert said.err.count("\n") == 1
 
 

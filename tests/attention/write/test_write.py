@@ -100,6 +100,8 @@ def test_what_is_drawn_is_what_may_be():
         (Sampling(top_k=2, top_p=1.0), {4, 5}),
         (Sampling(temperature=1.0, top_p=0.8), {4, 5}),
         (Sampling(top_p=1.0), {4, 5, 6}),
+        (Sampling(temperature=1e-38), {4}),
+        (Sampling(temperature=1e-300, top_k=2, top_p=1.0), {4}),
     ):
         drawn = {how.choose(scores, one[None]).item() for one in noise}
         assert drawn == may

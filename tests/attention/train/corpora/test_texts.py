@@ -78,7 +78,7 @@ def test_line_ends_and_a_mark_at_the_beginning_are_no_part_of_a_text(tmp_path):
 
 WRONG = {
     "nothing.md cannot be read: No such file": None,
-    "is not UTF-8 at byte 4: convert": "für ".encode("latin-1") * 99 + b"\xff",
+    "is not UTF-8: line 1, character 3 is the byte 0xFC": "für ".encode("latin-1") * 99 + b"\xff",
     "UTF-16, as PowerShell's > writes it": "text".encode("utf-16"),
     "is empty: leave it out": b" \n\n",
     "it has a word of 5001 characters": b"some words " * 99 + b"x" * 5000 + b" more" * 200,
@@ -99,6 +99,13 @@ def test_what_cannot_be_learned_from_is_one_sentence(says, tmp_path, monkeypatch
     with pytest.raises(ValueError) as error:
         read([str(path)], TINY, {})
     assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_text_that_is_there_twice_is_refused(file):
+    copy = file.with_name("copy")
+    copy.write_bytes(file.read_bytes())
+    with pytest.raises(ValueError, match="copy has the same text as another file: leave it out"):
+        read([str(file), str(copy)], TINY, {})
 
 
 def test_another_text_than_at_the_beginning_is_refused(file):
