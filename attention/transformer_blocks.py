@@ -16,7 +16,8 @@ class LayerNorm(nn.Module):
 
     A vector far from 0 keeps its digits: its mean is subtracted before anything is squared.
     The parameters `weight` and `bias`, (d_model,) each, begin as ones and zeros. nn.LayerNorm is
-    the same in one call; the layers below use it.
+    the same in one call; the layers below use it. Of float16, in which 300² is infinite, it takes
+    the squares in float32.
     Refuses an eps below 0.
     Source: Ba, Kiros and Hinton (2016), equations 3 and 4.
 
