@@ -40,7 +40,7 @@ WAYS = {
         grading.execution.execute > checking.run_check
         grading.running.batch > grading.notebook.records > class/autograded/
         grading.running.batch > grading.classroom.gradebook > gradebook.db
-        gradebook.db > grading.feedback.refresh > class/feedback/
+        gradebook.db > grading.feedback.exporter > class/feedback/
         grading.feedback.score_table > grading.feedback.exporter > class/feedback/
         class/feedback/ > grading.feedback.return_format > a student
     """,

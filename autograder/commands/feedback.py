@@ -11,7 +11,7 @@ from autograder.commands import add_shared
 from autograder.grading.classroom import database
 from autograder.grading.classroom.folders import Course
 from autograder.grading.feedback import return_format
-from autograder.grading.feedback.refresh import Pages
+from autograder.grading.feedback.exporter import Pages
 from autograder.grading.notebook.result import listed
 
 DESCRIPTION = (

@@ -120,7 +120,7 @@ def test_a_gradebook_that_refuses_a_score_stops_the_run_and_the_next_goes_on(
 FULL_AT = {
     "the notebook": ("autograder.grading.notebook.records.write_aside", ["grade"]),
     "a temporary folder": ("tempfile.mkdtemp", ["feedback", "--to", "back.zip"]),
-    "a page of feedback": ("autograder.grading.feedback.refresh.write_aside", ["feedback"]),
+    "a page of feedback": ("autograder.grading.feedback.exporter.write_aside", ["feedback"]),
     "a page that nbconvert makes": (
         "autograder.grading.feedback.exporter.FeedbackExporter.from_filename",
         ["feedback"],

@@ -16,7 +16,7 @@ from autograder.explaining import explanation
 from autograder.grading import nbgrader_steps
 from autograder.grading.classroom import gradebook
 from autograder.grading.classroom.folders import Course
-from autograder.grading.feedback import refresh
+from autograder.grading.feedback import exporter
 from autograder.grading.notebook import records
 from autograder.grading.running import batch
 from tests.autograder.small_class import SLUG, WRONG, grade, hand_in, kept, make_course, scores
@@ -215,7 +215,7 @@ def test_where_it_trips_over_what_is_kept_that_one_is_graded_again(graded, monke
 
 
 def test_a_page_that_cannot_be_made_costs_no_other(graded, monkeypatch):
-    trips(monkeypatch, refresh, "_make")
+    trips(monkeypatch, exporter, "_make")
     status, out, err = command(graded, "feedback")
     assert status == 1 and "2 pages made" in out
     assert err.startswith(f"no page for eve, {SLUG}: making it: ValueError: odd (")
@@ -262,7 +262,7 @@ def test_a_page_asks_the_gradebook_and_says_what_that_refuses(graded, monkeypatc
     from sqlalchemy.exc import OperationalError
 
     error = OperationalError("", {}, Exception("database is locked"))
-    monkeypatch.setattr(refresh, "_make", mock.Mock(side_effect=error))
+    monkeypatch.setattr(exporter, "_make", mock.Mock(side_effect=error))
     status, _, err = command(graded, "feedback")
     assert status == 1 and "cannot be used: database is locked; something else is writing" in err
     assert len(err.splitlines()) == 1
