@@ -4,14 +4,15 @@ import argparse
 from datetime import date
 
 from autograder import CourseError
-from autograder.commands import add_shared
+from autograder.commands import add_shared, roster
 from autograder.grading.classroom.folders import Course
 from autograder.term import course_file, plan
 
 DESCRIPTION = (
     "Write class/course.toml, with comments: the file in which a class chooses its lessons and "
     "exercises, their points, dates, the late rule, sections and groups. A ready plan fills in "
-    "lessons, and --start their dates. A file that is there stays as it is."
+    "lessons, and --start their dates. A file that is there stays as it is. --roster says who is "
+    "in the class."
 )
 
 
@@ -20,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--plan", metavar="NAME", help=f"begin with a ready plan: {', '.join(plan.PLANS)}")
     add("--start", metavar="DAY", help="when the first week begins, as 2026-10-05; needs --plan")
     add("--timezone", metavar="ZONE", help="of all dates, as Europe/Berlin")
-    add_shared(parser, "--course")
+    add("--roster", metavar="CSV", help="who is in the class, as autograder roster takes it")
+    add_shared(parser, "--course", "--db-url")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,6 +40,9 @@ def run(options: argparse.Namespace) -> int:
     except FileExistsError:
         raise CourseError(f"{path} is there: change it, or move it away first") from None
     print(f"{path}: read it, change it, then see the term with: autograder plan")
+    if options.roster:
+        options.csv, options.id = options.roster, None
+        return roster.run(options)
     return 0
 
 

@@ -1,5 +1,6 @@
 """The command line: whatever goes wrong reaches the user as one clear sentence."""
 
+import re
 import runpy
 
 import pytest
@@ -65,3 +66,13 @@ def test_a_damaged_autograder_toml_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("autograder.ROOT", tmp_path)
     with pytest.raises(SystemExit, match=r"autograder.toml does not say what course this is \("):
         runpy.run_path(settings.__file__)
+
+
+def test_the_list_of_commands_begins_with_those_of_a_term(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    out = capsys.readouterr().out
+    assert all(f"\n  {name}" in out for name in cli.MODULES)
+    assert re.findall(r"^  (\w+)  ", out.partition("A term")[2], re.MULTILINE)[:6] == [
+        *("init", "release", "receive", "grade", "feedback", "grades")
+    ]

@@ -148,8 +148,10 @@ def test_init_writes_a_file_once_and_plan_shows_it(tmp_path, capsys):
 def test_init_fills_in_a_plan_and_its_dates(tmp_path, capsys):
     (tmp_path / "solutions").symlink_to(ROOT / "solutions")
     where = ("--course", str(tmp_path))
+    (tmp_path / "people.csv").write_text("id,last_name,first_name\nada,Lovelace,Ada\n")
     words = ("init", "--plan", "three-sessions", "--start", "2026-10-05", "--timezone", "UTC")
-    assert told(capsys, *words, *where)[0] == 0
+    status, said = told(capsys, *words, "--roster", str(tmp_path / "people.csv"), *where)
+    assert status == 0 and "1 new: ada" in said
     status, said = told(capsys, "plan", *where)
     assert status == 0
     assert "points  from Mon 5 Oct 2026, 08:00, due Sun 11 Oct 2026, 23:59" in said
