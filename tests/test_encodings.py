@@ -47,7 +47,7 @@ OTHERS = (
 @encodings
 @pytest.mark.parametrize(
     ("main", "words"),
-    [*((cli.main, [name]) for name in cli.COMMANDS), *((other.main, []) for other in OTHERS)],
+    [*((cli.main, [name]) for name in cli.MODULES), *((other.main, []) for other in OTHERS)],
 )
 def test_the_help_of_every_program(encoding, main, words):
     status, said = run(encoding, main, *words, "--help")
