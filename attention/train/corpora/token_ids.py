@@ -164,7 +164,7 @@ def translations(n_merges: int, folder: Path = multi30k.FOLDER) -> Pairs:
 
 def learned_merges(texts: Sequence[str], n_merges: int) -> Merges:
     """Learn the merges, or read them from the cache: they take seconds to learn."""
-    key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+    key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
     name = f"merges-{n_merges}-{key}.json"
     try:
         merges: Merges = json.loads((CACHE / name).read_text())

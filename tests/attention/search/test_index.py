@@ -90,6 +90,12 @@ def test_a_copy_is_read_as_the_file_that_it_is(renew, notes):
     assert shown == [("a.txt", 1), ("b.md", 1), ("b.md", 5), ("c.md", 1), ("c.md", 5)]
 
 
+def test_passages_have_as_many_pieces_as_the_model_counts(renew, notes, monkeypatch):
+    monkeypatch.setattr(Recorder, "count", lambda model, text: 30)
+    (notes / "a.txt").write_text("one two three four five")
+    assert texts(renew()[0])[:3] == ["one two", "three four", "five"]
+
+
 def test_what_changes_while_it_is_read_is_read_again(renew, notes, monkeypatch):
     real = Path.read_bytes
 

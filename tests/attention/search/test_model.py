@@ -27,7 +27,7 @@ def test_letters_that_are_one_sign_and_divided_words_are_read_as_words(model):
 
 
 @pytest.mark.parametrize(
-    "text", ["검색할문장을 시험한다. ", "Поисковая выдача. ", "漢字かな交じり文。"]
+    "text", ["검색할문장을시험한다" * 3 + " ", "Поисковая выдача. ", "漢字かな交じり文。"]
 )
 def test_every_passage_is_read_to_its_end(text):
     letters = sorted({*unicodedata.normalize("NFD", text.lower())})

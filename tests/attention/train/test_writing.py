@@ -123,7 +123,7 @@ def test_a_run_that_lost_a_file_is_neither_resumed_nor_begun_anew(
     left = {one: one.stat().st_mtime_ns for one in folder.iterdir()}
     assert command.main([*arguments(file, folder), *resume]) == 1
     said = capsys.readouterr().err
-    assert (f"{path} is missing" if resume else "holds a training already") in said
+    assert (f"{path} is missing, without which" if resume else "holds a training already") in said
     assert left == {one: one.stat().st_mtime_ns for one in folder.iterdir()}
 
 

@@ -88,3 +88,9 @@ def test_both_languages_share_the_pieces_of_the_training_text(monkeypatch, tmp_p
     (cached,) = tmp_path.glob("merges-10-*.json")
     cached.write_text("{broken")
     assert token_ids.translations(10).source.merges == first.source.merges
+
+
+def test_texts_that_are_cut_elsewhere_have_merges_of_their_own(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "CACHE", tmp_path)
+    kept = [token_ids.learned_merges(texts, 9) for texts in (["ab\nab"], ["ab", "ab"])]
+    assert len(kept) == len([*tmp_path.glob("merges-9-*.json")]) == 2
