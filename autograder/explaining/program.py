@@ -51,6 +51,11 @@ def text(name: str, questions: Sequence[Question], question: Question, digits: i
     return "\n".join(lines) + "\n"
 
 
+def remark(place: str) -> str:
+    """Where the answer fails, as the first lines of a program."""
+    return textwrap.indent(textwrap.fill(clean(place), WIDTH - 2), "# ") + "\n" * bool(place)
+
+
 def size(questions: Sequence[Question]) -> int:
     """How many numbers and words they hold."""
     held = leaves([list(one.details) for one in questions if one.request != "parameters"])

@@ -102,7 +102,7 @@ class Expression(NamedTuple):
     size: int
     within: str  # of a constant: the expression around it
     last: int  # the number of the last expression in it
-    is_name: bool
+    made: str  # of a name, an attribute, a call: what it names, so that there its value is made
 
 
 class Program:
@@ -125,11 +125,13 @@ class Program:
             raise ValueError(str(error)) from None
         self.expressions: list[Expression] = []
         self._calls: list[ast.Call] = []
-        self._assigned = dict[str, list[int]]()  # by name: the numbers of what is assigned to it
+        self._made = dict[str, list[int]]()  # by name: the numbers of what it comes to
         self._module = ast.Module(list(self._definitions(tree, own.__code__.co_firstlineno)), [])
         for definition in self._module.body:
-            for function in _functions(definition):
+            for name, function in _functions(definition):
+                start = len(self.expressions)
                 function.body = [self._wrapped(one) for one in function.body]
+                self._made.setdefault(name, []).extend(range(start, len(self.expressions)))
         ast.fix_missing_locations(self._module)
 
     def places(self) -> list[tuple[int, ...]]:
@@ -145,15 +147,18 @@ class Program:
     def _size(self, number: int) -> int:
         """Of a name it is more than what was assigned to it: there its value is made."""
         one = self.expressions[number]
-        made = self._assigned.get(one.text, ()) if one.is_name else ()
-        return max([one.size, *(1 + self.expressions[n].size for n in made)])
+        made = (1 + self.expressions[n].size for n in self._made.get(one.made, ()))
+        return max([one.size, *made])
 
-    def is_within(self, inner: Sequence[int], outer: Sequence[int]) -> bool:
-        """Whether a place is a part of another one, or of what is assigned to a name there."""
-        made = [n for one in outer for n in self._assigned.get(self.expressions[one].text, ())]
-        around = [(n + 1, self.expressions[n].last) for n in outer]
-        around += [(n, self.expressions[n].last) for n in made]
-        return all(any(first <= one <= last for first, last in around) for one in inner)
+    def behind(self, place: Sequence[int]) -> set[int]:
+        """The expressions on which a place depends: its parts, and what its names come to."""
+        found, waiting = set[int](), list(place)
+        while waiting:
+            one = self.expressions[number := waiting.pop()]
+            parts = [*range(number + 1, one.last + 1), *self._made.get(one.made, ())]
+            waiting += [part for part in parts if part not in found]
+            found.update(parts)
+        return found.difference(place)
 
     def about(self, place: Sequence[int]) -> dict[str, Any]:
         """What is said of a place."""
@@ -219,8 +224,9 @@ class Program:
             text = ast.unparse(node)
             size = sum(1 for one in ast.walk(node) if isinstance(one, ast.expr))
             bare = isinstance(node, ast.Constant | ast.UnaryOp)
-            is_name = isinstance(node, ast.Name)
-            one = Expression(node.lineno, text, size, around if bare else "", number, is_name)
+            named = node.func if isinstance(node, ast.Call) else node
+            made = ast.unparse(named) if isinstance(named, ast.Name | ast.Attribute) else ""
+            one = Expression(node.lineno, text, size, around if bare else "", number, made)
             self.expressions.append(one)
             self._calls.append(ast.Call(ast.Name(AT, ast.Load()), [], []))
         self._wrap_parts(node, text)
@@ -246,7 +252,7 @@ class Program:
             if field in ("value", "iter") and start < len(self.expressions):
                 for target in [*getattr(node, "targets", ()), getattr(node, "target", node)]:
                     for name in _stored(target) if target is not node else ():
-                        self._assigned.setdefault(name, []).append(start)
+                        self._made.setdefault(name, []).append(start)
 
     def _has_value(self, node: Any) -> bool:
         """Whether a node stands for a value that can be exchanged."""
@@ -270,19 +276,19 @@ def _function(value: Any) -> Any:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def _functions(definition: Any) -> Iterator[Any]:
-    """The outermost functions of a definition."""
+def _functions(definition: Any) -> Iterator[tuple[str, Any]]:
+    """The outermost functions of a definition, by the name under which they are called."""
     if isinstance(definition, ast.FunctionDef):
-        yield definition
+        yield definition.name, definition
     elif isinstance(definition, ast.ClassDef):
         for one in definition.body:
-            yield from _functions(one)
+            yield from ((f"self.{name}", function) for name, function in _functions(one))
 
 
 def _stored(target: ast.AST) -> Iterator[str]:
     for one in ast.walk(target):
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-            yield one.id
+        if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, ast.Store):
+            yield ast.unparse(one)
 
 
 def _is_docstring(node: Any) -> bool:

@@ -14,8 +14,8 @@ from autograder.inside.messages.codec import pack
 from autograder.inside.messages.values import copied, same, same_refusal
 
 # What is tried: values, and evaluations in all. A clock would decide otherwise on another machine.
-TRIES, STEPS = 2000, 120_000
-SECONDS = 2.0  # of processor time: whoever takes that long is told nothing
+TRIES, STEPS = 1500, 80_000
+SECONDS = 1.0  # of processor time: whoever takes that long is told nothing
 FOUND, FOR_ONE = 4, 2  # places in all, and values for one expression
 FAR = 2  # from here on two values are of other forms: such are tried last
 
@@ -33,7 +33,7 @@ def exchanged(
 
     Raises ValueError where the text of the answer is not there.
     """
-    watch = Watch(put=(given(one, way) for one in values))
+    watch = Watch(put=_puts(values, way))
     return make(Program(target).made(watch, place), watch)
 
 
@@ -59,20 +59,21 @@ def places(target: Any, make: Make, trials: Sequence[Any]) -> list[dict[str, Any
     strange = [one for one in reached if search.is_strange(*own[one[0]])]
     known = [one for one in reached if one not in strange]
     unseen = [one for one in program.places() if search.raised and not any(n in own for n in one)]
-    found = list[dict[str, Any]]()
+    found, seen = list[dict[str, Any]](), set[Any]()
 
-    def look(sites: Iterable[Sequence[int]], is_far: bool = False) -> None:
+    def look(sites: Sequence[Any], is_far: bool = False) -> None:
         for place in sites:
             at, mine = own.get(place[0], (last, None))
-            hits = list(search.hits(program, make, place, (at, mine, is_far)))
-            if hits and sites is not known:
-                look(one for one in known if program.is_within(one, place))
+            is_new = (place, is_far) not in seen and not search.is_over(len(found))
+            seen.add((place, is_far))
+            hits = list(search.hits(program, make, place, (at, mine, is_far))) if is_new else []
+            before, behind = len(found), program.behind(place) if hits else set[int]()
+            for group in (strange, known):  # what is wrong already where its value is made
+                if len(found) == before:
+                    look([one for one in group if behind.issuperset(one)])
             for right, way in hits:
-                found.append(
-                    program.about(place) | {"right": right, "way": way, "at": at, "passes": mine}
-                )
-            if search.is_over(len(found)):
-                return
+                put = {"right": right, "way": way, "at": at, "passes": mine}
+                found.append(program.about(place) | put)
 
     # Where a value is one that no right answer has, its expression is the first to be looked at.
     for sites, is_far in ((strange, False), (unseen, False), (known, False), (strange, True)):
@@ -144,7 +145,7 @@ class _Search:
         return not any(same(mine, values[numbers[0]][at]) for numbers in self._alike_at(at))
 
     def _is_right(self, answer: Any, right: int, way: str, trial: Any) -> bool:
-        answer.watch.begin(given(one, way) for one in trial[2][right])
+        answer.watch.begin(_puts(trial[2][right], way))
         self._tries += 1
         try:
             return self.reply(answer, trial)
@@ -168,14 +169,16 @@ class _Search:
         return kind == "value" and same(getattr(reply, "value", None), wanted)
 
 
-def given(passes: Passes | None, way: str) -> Callable[[int], Any] | None:
+def _puts(values: Iterable[Passes | None], way: str) -> Iterator[Callable[[int], Any] | None]:
+    return (None if one is None else given(one, way) for one in values)
+
+
+def given(passes: Passes, way: str) -> Callable[[int], Any]:
     """The value of each pass of an expression, made of a right one's ``passes`` in this ``way``.
 
     'pass': that of the same pass; 'same': always the one there is; '0', '1', …: its pieces along
     this axis; '-2', '-3', …: those along the first two, three, … axes together.
     """
-    if passes is None:
-        return None
     if way == "pass":
         return lambda number: copied(passes[number])
     if way == "same":
@@ -203,7 +206,7 @@ def _unlike(mine: Passes | None, right: Passes, way: str) -> int | None:
     if mine is None:
         return 1
     value, count = given(right, way), min(len(mine), len(right) if way == "pass" else len(mine))
-    theirs = [value(number) for number in range(count)] if value is not None else []
+    theirs = [value(number) for number in range(count)]
     if same(mine, theirs):
         return None
     return max(_apart(*pair) for pair in zip(mine, theirs, strict=False))
@@ -221,7 +224,7 @@ def _apart(mine: Any, right: Any) -> int:
     if kinds[0] != "tensor" or mine.shape == right.shape:
         return 0
     sizes = [sorted(size for size in one.shape if size > 1) for one in (mine, right)]
-    return 1 if sizes[0] == sizes[1] or [] in sizes else FAR
+    return 1 if sizes[0] in ([], sizes[1]) else FAR
 
 
 def _kind(value: Any) -> str:

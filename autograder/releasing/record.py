@@ -15,13 +15,18 @@ from autograder.checking.asking import recordings as recorded
 from autograder.checking.asking.questions import Question, Replied, agree, replies, until_lost
 from autograder.checking.asking.recordings import Noting, Recording, Replaying, fingerprint
 from autograder.checking.asking.right_answer import asked_of
+from autograder.checking.asking.rounding import rooms_of
+from autograder.checking.diagnosis.place import right_values
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.registry import reference
 from autograder.files import write_aside
 from autograder.inside.answer import LocalAnswer
+from autograder.inside.messages.codec import pack
 
-ASKING = ("questions", "recordings", "right_answer")  # what this module uses
+ASKING = ("questions", "recordings", "right_answer", "rounding")  # what this module uses
 RECORDING = [f"autograder.checking.asking.{name}" for name in ASKING]
+RECORDING += ["autograder.checking.diagnosis.place", "autograder.inside.expressions"]
+MOST_BYTES = 500_000  # of these values, before they are compressed to a tenth
 SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
 
 
@@ -72,7 +77,17 @@ def recording(item: registry.Check, seed: int) -> Recording:
     mistakes = [
         [one.name, one.hint, _unlike(one, questions, wanted)] for one in registry.mistakes(item)
     ]
-    return Recording(events, mistakes)
+    return Recording(events, mistakes, rooms_of(right, questions, wanted), _values(item, seed))
+
+
+def _values(item: registry.Check, seed: int) -> list[Any]:
+    """What a student's copy puts in the place of theirs: of each right answer's, the smaller."""
+    found, held = [], 0
+    for one in sorted(map(list, right_values(item, seed)), key=lambda one: len(pack({"": one}))):
+        held += len(pack({"": one}))
+        if held <= MOST_BYTES:
+            found.append(one)
+    return found
 
 
 def _unlike(

@@ -2,16 +2,19 @@
 
 import itertools
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import torch
 
-from autograder.inside.answer import AnswerRaised, Args, Cotangent, Kwargs, Reply
+from autograder.inside.answer import AnswerLost, AnswerRaised, Args, Cotangent, Kwargs, Reply
 from autograder.inside.limits import Limits
 from autograder.inside.messages.codec import Channel, ChannelClosed, ProtocolError, TooLarge
 from autograder.inside.messages.values import Foreign
 from autograder.sandbox.clock import Clock, OutOfTime
+
+PLACE_SECONDS = 4.0  # for where a wrong answer fails, which is known after 2 of work or not at all
+NO_MESSAGE = "it sent no message of the agreed form"
 
 
 class Ending(NamedTuple):
@@ -77,12 +80,13 @@ class StudentProcess:
         if reply.get("value") is None:
             return None
         module = reply.get("module")
-        return self._answer(reply), module if type(module) is str else ""
+        answer = RemoteAnswer(self, self._number(reply))
+        return answer, module if type(module) is str else ""
 
-    def _answer(self, reply: dict[str, Any]) -> "RemoteAnswer":
-        if type(reply.get("value")) is not int:
-            self._fail("it sent no message of the agreed form")
-        return RemoteAnswer(self, reply["value"])
+    def _number(self, reply: dict[str, Any]) -> int:
+        """The number of an answer that is now there."""
+        number = reply.get("value")
+        return number if type(number) is int else self._fail(NO_MESSAGE)
 
     def request(self, kind: str, **details: Any) -> dict[str, Any]:
         """Send one request and return its reply; raise AnswerRaised, or StudentLost."""
@@ -120,8 +124,9 @@ class StudentProcess:
 class RemoteAnswer:
     """A student's function, class or module in the sandbox, asked as ``LocalAnswer`` describes."""
 
-    def __init__(self, process: StudentProcess, number: int) -> None:
+    def __init__(self, process: StudentProcess, number: int, is_extra: bool = False) -> None:
         self._process, self._number = process, number
+        self._is_extra = is_extra  # nothing is lost with it: AnswerLost, and not StudentLost
 
     def call(self, args: Args, kwargs: Kwargs, **how: Any) -> Reply:
         return _reply(self._ask("call", args=list(args), kwargs=kwargs, **how))
@@ -135,7 +140,19 @@ class RemoteAnswer:
         return reply
 
     def build(self, args: Args, kwargs: Kwargs, **how: Any) -> "RemoteAnswer":
-        return self._process._answer(self._ask("build", args=list(args), kwargs=kwargs, **how))
+        return self._built(self._ask("build", args=list(args), kwargs=kwargs, **how))
+
+    def _built(self, reply: dict[str, Any]) -> "RemoteAnswer":
+        return RemoteAnswer(self._process, self._process._number(reply), self._is_extra)
+
+    def places(self, trials: Sequence[Any]) -> Any:
+        self._process.allow(PLACE_SECONDS)
+        extra = RemoteAnswer(self._process, self._number, is_extra=True)
+        return extra._ask("places", trials=list(trials))["value"]
+
+    def exchanged(self, place: Any, way: str, values: Sequence[Any]) -> "RemoteAnswer":
+        extra = RemoteAnswer(self._process, self._number, is_extra=True)
+        return extra._built(extra._ask("exchanged", place=place, way=way, values=list(values)))
 
     def parameters(self) -> Any:
         named = self._ask("parameters")["value"]
@@ -150,10 +167,13 @@ class RemoteAnswer:
         self._ask("train", mode=mode)
 
     def _ask(self, kind: str, **details: Any) -> dict[str, Any]:
-        reply = self._process.request(kind, answer=self._number, **details)
-        if "value" not in reply:
-            self._process._fail("it sent no message of the agreed form")
-        return reply
+        try:
+            reply = self._process.request(kind, answer=self._number, **details)
+            return reply if "value" in reply else self._process._fail(NO_MESSAGE)
+        except StudentLost as lost:
+            if self._is_extra:
+                raise AnswerLost(str(lost)) from None
+            raise
 
 
 def _reply(reply: dict[str, Any]) -> Reply:

@@ -6,11 +6,15 @@ python -m tests.locked [LESSON …] --second [--keep]   what the second set is t
 """
 
 import argparse
+import ast
 import datetime
+import inspect
 import json
+import linecache
 import multiprocessing
 import os
 import sys
+import textwrap
 import time
 import warnings
 import zlib
@@ -27,10 +31,11 @@ PAGE = ROOT / "docs" / "truth.md"
 SEED = 11
 LONG = 30  # seconds of CPU after which an answer is said not to end: none comes near
 COLUMNS = (
-    *("wrong", "rejected", "told", "named", "false", "unjudged"),
+    *("wrong", "rejected", "told", "named", "placed", "either", "false", "unjudged"),
     *("right", "accepted", "careless", "careful", "proportionate"),
 )
-SECOND = ("wrong", "rejected", "told", "named", "alone")  # alone: told without stored mistakes
+# alone: told without stored mistakes; either: told or placed
+SECOND = ("wrong", "rejected", "told", "named", "alone", "placed", "either")
 
 
 def measure(lesson, every=1):
@@ -131,6 +136,9 @@ def _one(item, answer, judged):
         "wrong": 1,
         "rejected": int(failure is not None),
         "told": int(bool(likely)),
+        "place": "" if failure is None else failure.place,
+        "placed": int(failure is not None and bool(failure.place)),
+        "either": int(failure is not None and bool(likely or failure.place)),
         "named": int(bool(names)),
         "false": int(verdict is False),
         "unjudged": int(verdict is None),
@@ -155,11 +163,25 @@ def _failure(item, answer):
 
     try:
         with bounded(LONG):
-            return run_check(item, LocalAnswer(answer.target), SEED)
+            return run_check(item, LocalAnswer(as_cell(answer.target)), SEED)
     except Endless:
         return CheckFailed("it does not end")
     except Exception as error:
         return CheckFailed(f"THE GRADER RAISED {error!r}")
+
+
+def as_cell(target):
+    """The same answer as a notebook's cell has it: a text of its own, which nothing decorates."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(target)))
+    except (OSError, TypeError, SyntaxError):
+        return target
+    tree.body[0].decorator_list = []
+    text, label = ast.unparse(tree), f"<{target.__name__}>"
+    linecache.cache[label] = (len(text), None, text.splitlines(keepends=True), label)
+    namespace = dict(vars(sys.modules[target.__module__]))
+    exec(compile(text, label, "exec"), namespace)
+    return namespace[target.__name__]
 
 
 def table(rows):
@@ -180,6 +202,7 @@ def page(rows, second, covered):
     meanings = "\n".join(f"- **{name}**: {meaning}" for name, meaning in CLASSES.items())
     looked = "\n".join(classes(covered))
     told, wrong = everything["told"], everything["wrong"]
+    placed, either = everything["placed"], everything["either"]
     first = json.loads(FIRST.read_text(encoding="utf-8"))
     untrue, unsure, repeated = len(first["false"]), len(first["unsure"]), first["repeated"]
     bare = ", ".join(name for name, row in rows.items() if not row["wrong"])
@@ -202,6 +225,9 @@ answers, of all that were told nothing more: that raises **told**.
   stored mistake, the others how got and expected relate, which change of a right answer gives
   the same results, or what an error means.
   Here {told} of {wrong}, {told / wrong:.0%}.
+- **placed**: failing answers that are told where: the smallest expression of theirs in which a
+  value of a right answer makes all their results right, {placed} of {wrong}. **either**: told or
+  placed, {either} of {wrong}, {either / wrong:.0%}.
 - **false**: sentences told that are not true of the answer. Each was read beside the code by a
   reader who had written neither (`tests/locked/judged.json`); **unjudged** were not read yet. At
   the first reading {untrue} of {first["read"]} were false, and of {unsure} the reader was unsure,
@@ -221,8 +247,9 @@ answers, of all that were told nothing more: that raises **told**.
 written from the texts alone after all stored mistakes. {new["rejected"]} are rejected.
 {new["told"]} are told more than got and expected, {new["told"] / new["wrong"]:.0%};
 {new["named"]} of them are told of a stored mistake. Without any stored mistake (**alone**)
-{new["alone"]} would be, {new["alone"] / new["wrong"]:.0%}. Whoever wrote them knew the hints in the
-texts, which warn of many of these faults: a class may write others. None of them ever becomes a
+{new["alone"]} would be, {new["alone"] / new["wrong"]:.0%}. {new["placed"]} are placed, and
+{new["either"]} told or placed, {new["either"] / new["wrong"]:.0%}. Whoever wrote them knew the
+hints in the texts, which warn of many of these faults: a class may write others. None of them ever becomes a
 stored mistake.
 
 {new_lines}

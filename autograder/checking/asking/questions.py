@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +14,8 @@ from autograder.checking.toolbox.same_tensors import is_real
 from autograder.inside import side_effects
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, Reply
 from autograder.inside.limits import NO_MEMORY
-from autograder.inside.messages.values import copied, same
+from autograder.inside.messages.values import copied, same, same_refusal
 
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 KEPT = 16  # exercises with a seed: more than a lesson has, since a class goes through all of them
 DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
 # Requests that come with a seed, as constructions do, and whose reply says more than its value.
@@ -61,7 +59,7 @@ class Replied:
         """Whether two replies are the same, up to rounding; ``exactly`` also among tiny numbers."""
         if self.kind != other.kind or self.modified != other.modified:
             return False
-        if not (_same_refusal if self.refuses() else same)(self.value, other.value):
+        if not (same_refusal if self.refuses() else same)(self.value, other.value):
             return False
         return not exactly or _same_signs(self.value, other.value)
 
@@ -74,19 +72,7 @@ Pair = tuple[Question, Replied]
 Exchange = tuple[Question, Replied, Replied]  # a question, the reply to it, and the right reply
 
 
-def _same_refusal(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Whether two ValueErrors say the same: their words are free, their numbers are not.
-
-    One number may be missing in one of them: the limit, say, that was broken.
-    """
-    if one[0] != other[0]:
-        return False
-    fewer, more = sorted((_numbers(message) for _, message in (one, other)), key=len)
-    return fewer == more or bool(fewer) and fewer <= more and len(more) - len(fewer) == 1
-
-
-def _numbers(message: str) -> set[float]:
-    return {round(float(text), 3) for text in NUMBER.findall(message)}
+Near = Callable[[int, Question, Replied], Replied]
 
 
 def _same_signs(one: Any, other: Any) -> bool:
@@ -121,14 +107,17 @@ class Session:
     """The questions of a check to an answer and to the objects that it builds, with the replies.
 
     ``keeps`` is whether the questions are kept as they were asked, whatever becomes of the tensors.
+    ``near`` makes of each reply, with its number, what it stands for: see ``rounding``.
     """
 
-    def __init__(self, answer: AnyAnswer, keeps: bool = False) -> None:
+    def __init__(
+        self, answer: AnyAnswer, keeps: bool = False, near: Near = lambda _, __, reply: reply
+    ) -> None:
         self.objects: dict[int, Any] = {0: answer}
         self.questions: list[Question] = []
         self.replies: list[Replied] = []
         self.count = 0  # of the objects that were built, or should have been
-        self._keeps = keeps
+        self._keeps, self._near = keeps, near
 
     def recorder(self) -> _Recorder:
         """What stands in the place of the answer."""
@@ -144,9 +133,12 @@ class Session:
         fits = all(one.form == two.form and same(one.details, two.details) for one, two in given)
         if fits and len(self.questions) <= len(questions):
             yield from self.replies
-            yield from replies_of(self.objects, questions[len(self.questions) :])
+            start, objects = len(self.questions), self.objects
         else:
-            yield from replies(self.objects[0], questions)
+            start, objects = 0, {0: self.objects[0]}
+        rest = questions[start:]
+        for number, reply in enumerate(replies_of(objects, rest), start):
+            yield self._near(number, questions[number], reply)
 
     def ask(self, handle: int, request: str, details: Any) -> Any:
         """Put a question, which draws from a seed of its own; raises what the answer raises."""
@@ -166,6 +158,7 @@ class Session:
         except AnswerRaised as error:
             self.replies.append(_raised(error))
             raise
+        reply = self._near(len(self.questions) - 1, question, reply)
         noted = _as_noted(question, reply)
         self.replies.append(dataclasses.replace(noted, value=copied(noted.value)))
         return self.objects[built] if built else reply
@@ -226,7 +219,7 @@ def until_lost(given: Iterable[Replied]) -> list[Replied]:
 
 
 def _put(question: Question, holder: Any, objects: dict[int, Any]) -> Replied:
-    details, how = question.details, {"seed": DRAWN, **dict(question.how)}  # answers copy them
+    details, how = question.details, how_asked(question)  # answers copy them
     if question.request == "build":
         objects[question.built] = holder.build(*details, **how)
         return Replied("value")
@@ -234,6 +227,12 @@ def _put(question: Question, holder: Any, objects: dict[int, Any]) -> Replied:
         reply = getattr(holder, question.request)(*details, **how)
         return Replied("value", reply.value, tuple(reply.modified), drew=reply.drew)
     return Replied("value", getattr(holder, question.request)(*details))
+
+
+def how_asked(question: Question) -> dict[str, Any]:
+    """With which seed, and on which device: nothing where none of the answer's code runs."""
+    seeded = question.request in ("build", *SEEDED)
+    return {"seed": DRAWN, **dict(question.how)} if seeded else {}
 
 
 def floating_places(question: Question) -> list[int]:

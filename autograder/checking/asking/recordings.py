@@ -36,11 +36,14 @@ class Recording(NamedTuple):
 
     ``right`` are its replies, one after the other: [kind, value, modified, drew]. ``mistakes`` are
     [name, hint, replies]; a reply is None where it is the right answer's, else [kind, the
-    fingerprint of the value, modified].
+    fingerprint of the value, modified]. ``rooms`` are those of ``rounding``,
+    ``values`` those of ``diagnosis.place``: what a right answer's expressions came to, no code.
     """
 
     right: list[Any]
     mistakes: list[Any]
+    rooms: list[Any]
+    values: list[Any]
 
 
 def unseen(*_: object, **__: object) -> None:
@@ -101,6 +104,18 @@ def mistakes(item: Check, seed: int) -> dict[str, tuple[str, list[Any]]]:
     return {name: (hint, replies) for name, hint, replies in kept.mistakes} if kept else {}
 
 
+def rooms(item: Check, seed: int) -> list[Any]:
+    """How far rounding may take the right replies to all that is asked on this seed."""
+    kept = _recording(item.lesson, item.name, seed)
+    return kept.rooms if kept else []
+
+
+def values(item: Check, seed: int) -> list[Any]:
+    """The values of a right answer's expressions in what its check asks on this seed."""
+    kept = _recording(item.lesson, item.name, seed)
+    return kept.values if kept else []
+
+
 def seeds(item: Check) -> list[int]:
     """The seeds on which the exercise was recorded."""
     start = f"{item.name}/"
@@ -114,7 +129,7 @@ def write(lesson: str, recordings: dict[tuple[str, int], Recording], stream: Any
         for (name, seed), one in recordings.items():
             entry = zipfile.ZipInfo(f"{name}/{seed}")  # without a date: the same bytes each time
             entry.compress_type = zipfile.ZIP_LZMA
-            archive.writestr(entry, pack({"right": one.right, "mistakes": one.mistakes}))
+            archive.writestr(entry, pack(one._asdict()))
 
 
 @functools.lru_cache(maxsize=4)

@@ -107,13 +107,10 @@ class Waiting:
     def __init__(self, answer: AnyAnswer, clock: OwnTime) -> None:
         self._answer, self._clock = answer, clock
 
-    def build(self, args: Any, kwargs: Any, **how: Any) -> "Waiting":
-        with self._clock.paused():
-            return Waiting(self._answer.build(args, kwargs, **how), self._clock)
-
     def __getattr__(self, request: str) -> Callable[..., Any]:
         def ask(*details: Any, **how: Any) -> Any:
             with self._clock.paused():
-                return getattr(self._answer, request)(*details, **how)
+                found = getattr(self._answer, request)(*details, **how)
+            return Waiting(found, self._clock) if request in ("build", "exchanged") else found
 
         return ask

@@ -150,7 +150,7 @@ def _told(cell: Any, told: str) -> list[str]:
         text = f"{text.rstrip('.')}: {reason.got}"
     what = escape(text)
     link = f'<a href="#{escape(cell_metadata.grade_id(cell))}">the whole reason</a>'
-    more = {"Likely": reason.likely, "Costs": reason.costs}
+    more = {"Likely": reason.likely, "Place": reason.place, "Costs": reason.costs}
     named = [f"<b>{label}:</b> {escape(text)}" for label, text in more.items() if text]
     return [f"{what} ({link})", *named]
 

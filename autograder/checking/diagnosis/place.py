@@ -1,0 +1,277 @@
+"""Where an answer fails: the smallest expression in which a right value makes every reply right.
+
+Right answers are run with all their expressions noted. Beside the student's code it is tried which
+of these values, put in the place of one of theirs, makes the calls right that fail; what is found
+there is asked again from here, all that the check asks. What comes back is true by construction.
+"""
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from autograder.checking.asking import recordings
+from autograder.checking.asking.questions import (
+    KEPT,
+    Question,
+    Replied,
+    how_asked,
+    replies_of,
+    until_lost,
+)
+from autograder.checking.asking.right_answer import asked
+from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.describe_values import number, show, two_numbers
+from autograder.checking.toolbox.registry import Check, reference
+from autograder.checking.toolbox.same_tensors import same_places
+from autograder.checking.toolbox.student_answer import called_with
+from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer
+from autograder.inside.expressions import Program, Watch
+from autograder.inside.messages.codec import MAX_ITEMS as MOST_ITEMS
+from autograder.inside.messages.codec import pack
+from autograder.inside.messages.values import leaves, same
+from autograder.inside.places import given as put_values
+from autograder.inside.server import Limited
+
+RUNS = ("build", "call")  # requests in which an answer's code runs
+ASKED = (*RUNS, "load", "train")
+WRITTEN = 8  # numbers of a value that are written out
+ROUNDS = 3
+MOST_FOUND = 6  # places of which one is told
+WRONG, RIGHT = 3, 2  # calls of each kind that are tried before all are asked
+# Of what is found beside the student's code.
+NUMBERS, LISTS, TEXTS = ("right", "at"), ("place", "lines"), ("way", "text", "within")
+FORM = dict.fromkeys(NUMBERS, int) | dict.fromkeys(LISTS, list) | dict.fromkeys(TEXTS, str)
+
+Values = tuple[list[Any] | None, ...]  # of one expression: its passes in each request that runs
+
+
+def said(item: Check, answer: AnyAnswer, given: Sequence[Replied], seed: int, short: bool) -> str:
+    """Where ``answer``, which gave these replies, fails, in a few words or in full; or ''.
+
+    What the answer prints meanwhile goes nowhere.
+    """
+    try:
+        with contextlib.redirect_stdout(Limited(0)), contextlib.redirect_stderr(Limited(0)):
+            found = _place(item, answer, given, seed)
+    except Exception:  # whatever the answer gives: nothing is then known of it
+        return ""
+    return "" if found is None else found[not short]
+
+
+def _place(
+    item: Check, answer: AnyAnswer, given: Sequence[Replied], seed: int
+) -> tuple[str, str] | None:
+    questions, wanted = asked(item, seed)
+    three = [one for one in zip(questions, given, wanted, strict=False) if _is_core(one[0])]
+    wrong = [n for n, one in enumerate(three) if one[0].request == "call" and not _agree(*one[1:])]
+    values = right_values(item, seed) if wrong and len(given) == len(wanted) else ()
+    if not values:
+        return None
+    core, right = [one for one, _, _ in three], [want for _, _, want in three]
+    stand = [n for n, one in enumerate(core) if one.request == "call" and n not in wrong]
+    tried = [
+        *sorted(wrong, key=lambda n: _size(_life(core, n)))[:WRONG],
+        *sorted(stand, key=lambda n: _size(_life(core, n)))[:RIGHT],
+    ]
+    for _ in range(ROUNDS):
+        trials = [_trial(core, n, right[n], values) for n in tried]
+        if sum(1 for _ in leaves(trials)) > MOST_ITEMS / 2:
+            return None  # no message holds it
+        missed = []
+        for found in _found(answer, trials, len(values)):
+            put = list(values[found["right"]])
+            other = answer.exchanged(found["place"], found["way"], put)
+            replies = until_lost(replies_of({0: other}, core))
+            if len(replies) == len(core) and all(map(_agree, replies, right)):
+                return _told(found, core[tried[0]], trials[0])
+            missed += [n for n, got in enumerate(replies) if not _agree(got, right[n])][:1]
+        tried += missed[:1]  # what is wrong still is tried from the start
+        if not missed:
+            return None
+    return None
+
+
+def _is_core(question: Question) -> bool:
+    """Whether the check itself asks for a result, not for care; of gradients a number has none."""
+    return not question.probe and not question.is_care and question.request in ASKED
+
+
+def _agree(got: Replied, right: Replied) -> bool:
+    return Replied(got.kind, got.value).agrees(Replied(right.kind, right.value))
+
+
+def _life(core: Sequence[Question], number: int) -> list[Question]:
+    """A call with all that was asked of its object before."""
+    call = core[number]
+    before = [one for one in core[:number] if call.handle in (one.handle, one.built)]
+    return [*before, call] if call.handle else [call]
+
+
+def _size(life: Sequence[Question]) -> int:
+    held = leaves([list(one.details) for one in life])
+    return sum(one.numel() if isinstance(one, torch.Tensor) else 1 for one in held)
+
+
+def _trial(
+    core: Sequence[Question], number: int, right: Replied, values: Sequence[Values]
+) -> list[Any]:
+    """A call as ``inside.places`` tries it."""
+    life = _life(core, number)
+    kept = {id(one) for one in life}
+    ran = [n for n, one in enumerate(one for one in core if one.request in RUNS) if id(one) in kept]
+    requests = [
+        [one.handle, one.request, list(one.details), one.built, how_asked(one)] for one in life
+    ]
+    return [requests, (right.kind, right.value), [[passes[n] for n in ran] for passes in values]]
+
+
+@functools.lru_cache(maxsize=KEPT)
+def right_values(item: Check, seed: int) -> tuple[Values, ...]:
+    """The values that right answers have in the questions of the check, each once.
+
+    Those of the whole result are left out: where only these help, nothing is known.
+    """
+    questions, wanted = asked(item, seed)
+    core = [one for one in questions if _is_core(one)]
+    right = [reply for one, reply in zip(questions, wanted, strict=True) if _is_core(one)]
+    first, found = reference(item), dict[bytes, Values]()
+    if first is None:
+        return tuple(map(tuple, recordings.values(item, seed)))
+    for target in [first, *(one.target for one in registry.alternatives(item))]:
+        for values in _noted(target, core, right):
+            found.setdefault(pack({"values": list(values)}), values)
+    return tuple(found.values())
+
+
+def _noted(target: Any, core: list[Question], right: list[Replied]) -> Iterator[Values]:
+    """The values of each expression of a right answer."""
+    watch = Watch(notes=True)
+    try:
+        answer = LocalAnswer(Program(target).made(watch), watch)
+    except ValueError:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        replies = list(replies_of({0: answer}, core))
+    if not all(_agree(*pair) for pair in zip(replies, right, strict=True)):
+        return
+    noted = watch.values()
+    whole = [
+        want.value if one.request == "call" else None
+        for one, want in zip(core, right, strict=True)
+        if one.request in RUNS
+    ]
+    ran = [one for one in core if one.request in RUNS]
+    for place in sorted({place for one in noted for place in one}):
+        passes = [one.get(place) for one in noted]
+        if not _is_whole(passes, whole):
+            yield tuple(_filled(passes, ran))
+
+
+def _is_whole(passes: Sequence[Any], whole: Sequence[Any]) -> bool:
+    """Whether these are all the numbers of the results, be it in pieces or in another shape."""
+    pairs = [(one, reply) for one, reply in zip(passes, whole, strict=True) if one is not None]
+    return all(same(*map(_numbers, pair)) for pair in pairs)
+
+
+def _numbers(value: Any) -> Any:
+    """All numbers of a value in a row; the value itself where it has others than numbers."""
+    found = [
+        one if isinstance(one, torch.Tensor) else torch.tensor(one)
+        for one in leaves(value)
+        if isinstance(one, torch.Tensor | bool | int | float)
+    ]
+    return torch.cat([one.double().flatten() for one in found]) if found else value
+
+
+def _filled(passes: list[Any], ran: Sequence[Question]) -> Iterator[Any]:
+    """What a call does not compute was computed as its object was built, or the other way round."""
+    for own, one in zip(passes, ran, strict=True):
+        handle = one.built or one.handle
+        others = (p for p, x in zip(passes, ran, strict=True) if handle in (x.built, x.handle))
+        yield own if own is not None or not handle else next(filter(None, others), None)
+
+
+def _found(answer: AnyAnswer, trials: Sequence[Any], count: int) -> Iterator[dict[str, Any]]:
+    """What was found beside the student's code, as far as it is of the agreed form."""
+    try:
+        found = answer.places(trials)
+        for one in found[:MOST_FOUND] if type(found) is list else []:
+            fits = type(one) is dict and all(type(one.get(key)) is FORM[key] for key in FORM)
+            numbers = [*one["place"], *one["lines"]] if fits else [""]
+            if all(type(n) is int for n in numbers) and 0 <= one["right"] < count:
+                yield one
+    except (AnswerRaised, AnswerLost, ValueError):
+        return  # its text is not there, say
+
+
+def _told(found: dict[str, Any], call: Question, trial: Any) -> tuple[str, str]:
+    """A place in a few words, and in full."""
+    lines, text = found["lines"][:4], f"`{_printable(found['text'])}`"
+    if found["within"]:
+        text += f" in `{_printable(found['within'])}`"
+    numbers = " and ".join(map(str, lines))
+    short = f"line{'s' * (len(lines) > 1)} {numbers}, {text}"
+    right = trial[2][found["right"]][found["at"]]
+    return short, (
+        f"In {short}: with the value of a right answer there, all your results are right. "
+        f"{_values(call, found.get('passes'), right, found['way'])}"
+    )
+
+
+def _values(call: Question, mine: Any, right: Any, way: str) -> str:
+    """Both values in the call that was tried, in the first pass in which they differ."""
+    args, kwargs = call.details[:2]
+    called = called_with(args, kwargs)
+    if _size([call]) <= WRITTEN:
+        words = [written(one) for one in args] + [f"{n}={written(x)}" for n, x in kwargs.items()]
+        called = words[0] if len(words) == 1 else f"({', '.join(words)})"
+    value = put_values(right, way)
+    count = len(mine) if type(mine) is list else 1
+    for turn in range(count):
+        try:
+            theirs = value(turn)
+        except IndexError:
+            break
+        if mine is None:
+            return f"For {called} a right answer has {written(theirs)}."
+        if not same(mine[turn], theirs):
+            where = f", in pass {turn + 1}," if count > 1 else ""
+            pair = two_written(mine[turn], theirs)
+            return f"For {called} yours is{where} {pair[0]}, a right answer has {pair[1]}."
+    return ""
+
+
+def written(value: Any) -> str:
+    """A value as it is where it is short, else in a few words."""
+    if isinstance(value, torch.Tensor) and value.numel() <= WRITTEN:
+        return _rounded(value.tolist())
+    return _rounded(value) if isinstance(value, float | list) else show(value)
+
+
+def _rounded(value: Any) -> str:
+    if isinstance(value, list):
+        items = [_rounded(one) for one in value[:WRITTEN]]
+        return f"[{', '.join(items + ['…'] * (len(value) > WRITTEN))}]"
+    return number(value, 4) if isinstance(value, float) else show(value)
+
+
+def two_written(mine: Any, right: Any) -> tuple[str, str]:
+    """Both values; of large tensors of one shape the first number that differs."""
+    pair = written(mine), written(right)
+    if pair[0] != pair[1]:
+        return pair
+    if isinstance(mine, torch.Tensor) and mine.shape == right.shape:
+        apart = (~same_places(mine, right)).nonzero().tolist()
+        if apart and mine.dtype == right.dtype:
+            one, other = two_numbers(mine[tuple(apart[0])], right[tuple(apart[0])])
+            return f"{one} at {apart[0]}", other
+    return pair
+
+
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() else " " for one in text)[:100]
