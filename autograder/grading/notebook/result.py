@@ -10,11 +10,8 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from autograder.settings import CARE_SHARE
+from autograder.terminal_output import printable
 
-# What a terminal would obey, and what would make a line read in another order than it is written.
-CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
-)
 LABEL = re.compile(r"^  (got|expected|also|likely|seed|costs) {2,}")  # in a reason
 # Where a list is separated by semicolons, a spreadsheet opens our tables so: a cell then begins
 # after each of them, and after the end of a line within quotes.
@@ -97,7 +94,7 @@ def listed(names: Sequence[str]) -> str:
 
 def clean(text: str) -> str:
     """``text`` without control characters: of a terminal's, and of the direction of writing."""
-    return CONTROL.sub("", text.encode("utf-8", "replace").decode())
+    return printable(text)
 
 
 def harmless(text: str | None) -> str:
