@@ -262,7 +262,7 @@ class Program:
             module = isinstance(self._globals.get(node.id), types.ModuleType)
             return isinstance(node.ctx, ast.Load) and node.id != "self" and not module
         if isinstance(node, ast.Constant):
-            return node.value is not None and node.value is not ...
+            return isinstance(node.value, bool | int | float)  # a text may be half a solution
         if any(isinstance(one, ast.Slice | ast.Starred) for one in getattr(node, "elts", ())):
             return False
         called = getattr(getattr(node, "func", None), "id", "")

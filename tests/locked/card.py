@@ -249,8 +249,8 @@ written from the texts alone after all stored mistakes. {new["rejected"]} are re
 {new["named"]} of them are told of a stored mistake. Without any stored mistake (**alone**)
 {new["alone"]} would be, {new["alone"] / new["wrong"]:.0%}. {new["placed"]} are placed, and
 {new["either"]} told or placed, {new["either"] / new["wrong"]:.0%}. Whoever wrote them knew the
-hints in the texts, which warn of many of these faults: a class may write others. None of them ever becomes a
-stored mistake.
+hints in the texts, which warn of many of these faults: a class may write others. None of them ever
+becomes a stored mistake.
 
 {new_lines}
 

@@ -49,7 +49,9 @@ FORM = dict.fromkeys(NUMBERS, int) | dict.fromkeys(LISTS, list) | dict.fromkeys(
 Values = tuple[list[Any] | None, ...]  # of one expression: its passes in each request that runs
 
 
-def said(item: Check, answer: AnyAnswer, given: Sequence[Replied], seed: int, short: bool) -> str:
+def where_it_fails(
+    item: Check, answer: AnyAnswer, given: Sequence[Replied], seed: int, short: bool
+) -> str:
     """Where ``answer``, which gave these replies, fails, in a few words or in full; or ''.
 
     What the answer prints meanwhile goes nowhere.

@@ -1,15 +1,18 @@
-"""Where an answer fails is true by construction, small, and known without the right answer's code."""
+"""Where an answer fails is true by construction, small, and known without the right code."""
 
 import importlib
 import linecache
 
 import pytest
 
+from autograder.checking.asking import recordings
 from autograder.checking.asking.questions import replies, until_lost
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis import place
 from autograder.checking.toolbox import registry
-from autograder.inside.answer import LocalAnswer
+from autograder.inside.answer import AnswerLost, LocalAnswer
+from autograder.inside.messages.values import leaves, same
+from autograder.releasing import record
 
 SEED = 3
 NADARAYA = """\
@@ -75,7 +78,7 @@ def cell(exercise, source):
 
 def said(item, answer, short=False):
     given = until_lost(replies(answer, asked(item, SEED)[0]))
-    return place.said(item, answer, given, SEED, short)
+    return place.where_it_fails(item, answer, given, SEED, short)
 
 
 @pytest.mark.parametrize(("exercise", "source"), CASES)
@@ -84,10 +87,97 @@ def test_the_smallest_expression_is_found(exercise, source):
     assert said(item, answer, short=True) == CASES[exercise, source]
 
 
+WITHOUT_TWO = NADARAYA.replace("dim=0", "dim=1").replace("(2 * bandwidth**2)", "bandwidth**2")
+
+
 def test_both_values_are_those_of_the_smallest_call_that_fails():
-    assert said(
-        *cell("nadaraya_watson", NADARAYA.replace("dim=0", "dim=1").replace("(2 *", "("))
-    ) == (
+    assert said(*cell("nadaraya_watson", WITHOUT_TWO)) == (
         "In line 6, `bandwidth ** 2`: with the value of a right answer there, all your results "
         "are right. For ([0], [0, 2], [10, 40], 1.699) yours is 2.885, a right answer has 5.771."
     )
+
+
+@pytest.mark.parametrize("lesson", ["getting_started", "kernel_regression"])
+def test_with_a_right_value_there_all_that_is_asked_is_right(lesson, monkeypatch):
+    """Of every stored mistake: what is placed is asked once more, and compared by itself."""
+    put, exchanged = [], LocalAnswer.exchanged
+    monkeypatch.setattr(
+        LocalAnswer, "exchanged", lambda *details: put.append(details) or exchanged(*details)
+    )
+    placed = 0
+    for item in registry.of_lesson(lesson).values():
+        questions, wanted = asked(item, SEED)
+        core = [n for n, one in enumerate(questions) if place._is_core(one)]
+        for known in registry.mistakes(item) if item.has_one_right_answer else ():
+            if said(item, LocalAnswer(known.target)):
+                placed += 1
+                given = replies(exchanged(*put[-1]), [questions[n] for n in core])
+                for n, got in zip(core, given, strict=True):
+                    assert got.kind == wanted[n].kind
+                    assert got.kind == "raised" or same(got.value, wanted[n].value)
+    assert placed > 15
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def uniform_average(values):\n    return values.mean()\n",
+        "def uniform_average(values):\n    result = values.sum(0)\n    return result\n",
+    ],
+    ids=["an expression", "a name"],
+)
+def test_the_whole_result_is_no_place(source):
+    assert said(*cell("uniform_average", source)) == ""
+
+
+def test_a_value_that_makes_a_loop_endless_is_none(capsys):
+    source = """\
+def uniform_average(values):
+    count = values.shape[1]
+    while count != len(values):
+        count += 1 if count < len(values) else -1
+        print(count)
+    return values.sum(dim=0) / values.shape[1]
+"""
+    assert said(*cell("uniform_average", source), short=True) == "line 6, `1` in `values.shape[1]`"
+
+
+def test_nothing_is_said_of_what_a_process_makes_up():
+    item, answer = cell("softmax", CRASHES)
+    honest = answer.places
+    for lie in (
+        {"place": [10**6]},
+        {"place": ["0"]},
+        {"right": 10**6},
+        {"right": -1},
+        {"way": "sideways"},
+        {"at": 99},
+        {"lines": [None]},
+        {"text": None},
+        {"passes": {"a": 1}},
+    ):
+        answer.places = lambda trials, lie=lie: [one | lie for one in honest(trials)]
+        assert said(item, answer) in ("", said(*cell("softmax", CRASHES))), lie
+    answer.places = lambda trials: [
+        one | {"text": "\x1b[2J\n" + "x" * 10**6} for one in honest(trials)
+    ]
+    assert "\x1b" not in said(item, answer) and len(said(item, answer)) < 600
+
+    def ended(trials):
+        raise AnswerLost("it is gone")
+
+    for answer.places in (ended, lambda trials: 3, lambda trials: [[]]):
+        assert said(item, answer) == ""
+
+
+def test_a_students_copy_says_the_same_of_recorded_values(monkeypatch):
+    item, answer = cell("nadaraya_watson", WITHOUT_TWO)
+    kept, told = record._values(item, SEED), said(item, answer)
+    assert not any(isinstance(one, str) for one in leaves(kept))
+    monkeypatch.setattr(place, "reference", lambda item: None)
+    monkeypatch.setattr(recordings, "values", lambda item, seed: kept)
+    place.right_values.cache_clear()
+    try:
+        assert said(item, answer) == told != ""
+    finally:
+        place.right_values.cache_clear()
