@@ -66,5 +66,10 @@ def import_file(path: Path) -> ModuleType:
 
 
 def brief(error: BaseException) -> str:
-    """An error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    """An error in one line, of which 200 characters are enough.
+
+    >>> brief(ValueError("two\\nlines"))
+    'ValueError: two lines'
+    """
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    return said if len(said) <= 200 else f"{said[:198]} …"

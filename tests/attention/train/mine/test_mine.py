@@ -21,7 +21,7 @@ from attention.train.pieces.adapters import furnish
 from attention.train.runs.run_folder import RunFolder
 from attention.translate.__main__ import main as translate
 from autograder.mistakes import masked_attention, training
-from autograder.pieces import RECORD, MineError, Piece, read
+from autograder.pieces import RECORD, MineError, Piece, brief, read
 
 LIBRARY = Path(attention.__file__).parent
 LESSONS = {
@@ -289,6 +289,13 @@ def test_what_cannot_be_used_is_one_sentence(every, tmp_path, capsys):
     assert "cannot be read: run `autograder collect` again" in said("--mine", str(tmp_path))
     with pytest.raises(MineError):
         read(tmp_path)
+    (tmp_path / using.COPY).mkdir()  # a run that lost the record of its pieces
+    with pytest.raises(MineError, match="mine holds no collected pieces"):
+        using.use_kept(tmp_path)
+
+
+def test_an_error_that_is_cut_says_so():
+    assert brief(ValueError("x" * 300)) == f"ValueError: {186 * 'x'} …"
 
 
 def test_a_run_that_began_without_goes_on_without(every, library, capsys):
