@@ -17,10 +17,8 @@ from autograder.inside.messages.values import copied, same, same_refusal
 TRIES, STEPS = 1500, 80_000
 SECONDS = 1.0  # of processor time: whoever takes that long is told nothing
 FOUND, FOR_ONE = 4, 2  # places in all, and values for one expression
-FAR = 2  # from here on two values are of other forms: such are tried last
 
 Passes = list[Any]  # the values of one expression in one request, pass by pass
-Own = tuple[int, Passes | None, bool]  # the request, the learner's passes, whether to look far
 Make = Callable[[Any, Watch], Any]  # an answer of a target at whose expressions a watch stands
 
 
@@ -50,23 +48,22 @@ def places(target: Any, make: Make, trials: Sequence[Any]) -> list[dict[str, Any
 
     Raises ValueError where the text of the answer is not there.
     """
-    program, search = Program(target), _Search(trials)
-    watch = Watch(notes=True)
+    program, search, found = Program(target), _Search(trials), list[dict[str, Any]]()
+    watch, last = Watch(notes=True), len(trials[0][2][0]) - 1
     search.reply(make(program.made(watch), watch), trials[0])
     own = {n: (at, passes) for at, one in enumerate(watch.values()) for n, passes in one.items()}
-    last = len(trials[0][2][0]) - 1
-    reached = [one for one in program.places() if all(own.get(n, (0, None))[1] for n in one)]
+    sites, seen = program.places(), set[Any]()
+    reached = [one for one in sites if all(own.get(n, (0, None))[1] for n in one)]
     strange = [one for one in reached if search.is_strange(*own[one[0]])]
     known = [one for one in reached if one not in strange]
-    unseen = [one for one in program.places() if search.raised and not any(n in own for n in one)]
-    found, seen = list[dict[str, Any]](), set[Any]()
 
-    def look(sites: Sequence[Any], is_far: bool = False) -> None:
+    def look(sites: Sequence[Any]) -> None:
         for place in sites:
+            if place in seen or search.is_over(len(found)):
+                continue
+            seen.add(place)
             at, mine = own.get(place[0], (last, None))
-            is_new = (place, is_far) not in seen and not search.is_over(len(found))
-            seen.add((place, is_far))
-            hits = list(search.hits(program, make, place, (at, mine, is_far))) if is_new else []
+            hits = list(search.hits(program, make, place, at, mine))
             before, behind = len(found), program.behind(place) if hits else set[int]()
             for group in (strange, known):  # what is wrong already where its value is made
                 if len(found) == before:
@@ -75,10 +72,10 @@ def places(target: Any, make: Make, trials: Sequence[Any]) -> list[dict[str, Any
                 put = {"right": right, "way": way, "at": at, "passes": mine}
                 found.append(program.about(place) | put)
 
-    # Where a value is one that no right answer has, its expression is the first to be looked at.
-    for sites, is_far in ((strange, False), (unseen, False), (known, False), (strange, True)):
-        if not found:
-            look(sites, is_far)
+    look(strange)  # a value that no right answer has is the first to be looked at
+    if search.raised:
+        look([one for one in sites if not any(n in own for n in one)])
+    look([] if found else known)
     return [] if search.is_late else found
 
 
@@ -92,42 +89,36 @@ class _Search:
         self._end = time.process_time() + SECONDS
         self.is_late = self.raised = False
 
-    def is_over(self, found: int) -> bool:
+    def is_over(self, found: int = 0) -> bool:
         """Whether enough was found, or tried."""
         self.is_late = self.is_late or time.process_time() > self._end
         return self.is_late or found >= FOUND or self._tries > TRIES or self._steps > STEPS
 
+    def is_strange(self, at: int, mine: Passes | None) -> bool:
+        """Whether no right answer has these values in a request."""
+        values = self._trials[0][2]
+        return not any(same(mine, values[numbers[0]][at]) for numbers in self._alike_at(at))
+
     def hits(
-        self, program: Program, make: Make, place: Sequence[int], own: Own
+        self, program: Program, make: Make, place: Sequence[int], at: int, mine: Passes | None
     ) -> Iterator[tuple[int, str]]:
         """The right values, and ways to put them, that make all trials right at one place."""
-        fitting = sorted(self._fitting(*own))
+        fitting, hits = list[tuple[int, list[int], str]](), 0
+        for numbers in self._alike_at(at):
+            passes = self._trials[0][2][numbers[0]][at]
+            apart = ((_unlike(mine, passes, way), way) for way in _ways(mine, passes))
+            fitting += [(far, numbers, way) for far, way in apart if far is not None]
         target = program.made(watch := Watch(), place) if fitting else None
-        hits = 0
-        for _, alike, way in fitting:
-            if hits == FOR_ONE or self.is_over(0):
+        for _, alike, way in sorted(fitting):
+            if hits == FOR_ONE or self.is_over():
                 return
             first, *others = self._trials
             if not self._is_right(make(target, watch), alike[0], way, first):
-                continue
+                continue  # nor are those that are alike there
             for right in alike[:FOR_ONE]:
                 if all(self._is_right(make(target, watch), right, way, one) for one in others):
                     hits += 1
                     yield right, way
-
-    def _fitting(
-        self, at: int, mine: Passes | None, is_far: bool
-    ) -> Iterator[tuple[int, list[int], str]]:
-        """(how far its form is from that of ``mine``, numbers, way) of each value to be tried.
-
-        They are those of the first trial: several values may be alike there.
-        """
-        for numbers in self._alike_at(at):
-            passes = self._trials[0][2][numbers[0]][at]
-            for way in _ways(mine, passes):
-                apart = _unlike(mine, passes, way)
-                if apart is not None and (apart >= FAR) is is_far:
-                    yield apart, numbers, way
 
     def _alike_at(self, at: int) -> list[list[int]]:
         """The numbers of the right values, those together that are alike in a request."""
@@ -138,11 +129,6 @@ class _Search:
                     alike.setdefault(pack({"": values[at]}), []).append(number)
             self._alike[at] = list(alike.values())
         return self._alike[at]
-
-    def is_strange(self, at: int, mine: Passes | None) -> bool:
-        """Whether no right answer has these values in a request."""
-        values = self._trials[0][2]
-        return not any(same(mine, values[numbers[0]][at]) for numbers in self._alike_at(at))
 
     def _is_right(self, answer: Any, right: int, way: str, trial: Any) -> bool:
         answer.watch.begin(_puts(trial[2][right], way))
@@ -202,29 +188,25 @@ def _ways(mine: Passes | None, right: Passes) -> Iterator[str]:
 
 
 def _unlike(mine: Passes | None, right: Passes, way: str) -> int | None:
-    """How far two values are apart in their form, from 0; None where trying one is no use."""
+    """How far two values are apart in their form, 0 or 1; None where trying one is no use."""
     if mine is None:
         return 1
     value, count = given(right, way), min(len(mine), len(right) if way == "pass" else len(mine))
     theirs = [value(number) for number in range(count)]
-    if same(mine, theirs):
-        return None
-    return max(_apart(*pair) for pair in zip(mine, theirs, strict=False))
+    far = [_apart(*pair) for pair in zip(mine, theirs, strict=False)]
+    return None if None in far or same(mine, theirs) else max(one for one in far if one is not None)
 
 
-def _apart(mine: Any, right: Any) -> int:
+def _apart(mine: Any, right: Any) -> int | None:
     kinds = _kind(mine), _kind(right)
     if set(kinds) == {"tensor", "number"}:
-        whole = type(mine) is int and right.numel() > 1  # a size or an axis
-        return FAR if whole else 1
-    if type(mine) is int and type(right) is float:
-        return FAR
-    if kinds[0] != kinds[1]:
-        return FAR
+        return None if type(mine) is int and right.numel() > 1 else 1  # it is a size or an axis
+    if kinds[0] != kinds[1] or type(mine) is int and type(right) is float:
+        return None
     if kinds[0] != "tensor" or mine.shape == right.shape:
         return 0
     sizes = [sorted(size for size in one.shape if size > 1) for one in (mine, right)]
-    return 1 if sizes[0] in ([], sizes[1]) else FAR
+    return 1 if sizes[0] in ([], sizes[1]) else None
 
 
 def _kind(value: Any) -> str:

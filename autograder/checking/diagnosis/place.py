@@ -8,7 +8,7 @@ there is asked again from here, all that the check asks. What comes back is true
 import contextlib
 import functools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -23,10 +23,11 @@ from autograder.checking.asking.questions import (
     until_lost,
 )
 from autograder.checking.asking.right_answer import asked
+from autograder.checking.diagnosis.stored_replies import little_memory
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.describe_values import number, show, two_numbers
 from autograder.checking.toolbox.registry import Check, reference
-from autograder.checking.toolbox.same_tensors import same_places
+from autograder.checking.toolbox.same_tensors import is_real, same_places
 from autograder.checking.toolbox.student_answer import called_with
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer
 from autograder.inside.expressions import Program, Watch
@@ -39,6 +40,7 @@ from autograder.inside.server import Limited
 RUNS = ("build", "call")  # requests in which an answer's code runs
 ASKED = (*RUNS, "load", "train")
 WRITTEN = 8  # numbers of a value that are written out
+ROOM = 2**28  # bytes
 ROUNDS = 3
 MOST_FOUND = 6  # places of which one is told
 WRONG, RIGHT = 3, 2  # calls of each kind that are tried before all are asked
@@ -57,7 +59,8 @@ def where_it_fails(
     What the answer prints meanwhile goes nowhere.
     """
     try:
-        with contextlib.redirect_stdout(Limited(0)), contextlib.redirect_stderr(Limited(0)):
+        silent = contextlib.redirect_stdout(Limited(0)), contextlib.redirect_stderr(Limited(0))
+        with silent[0], silent[1], little_memory(ROOM):  # what is put may be taken for a size
             found = _place(item, answer, given, seed)
     except Exception:  # whatever the answer gives: nothing is then known of it
         return ""
@@ -213,66 +216,47 @@ def _found(answer: AnyAnswer, trials: Sequence[Any], count: int) -> Iterator[dic
 
 def _told(found: dict[str, Any], call: Question, trial: Any) -> tuple[str, str]:
     """A place in a few words, and in full."""
-    lines, text = found["lines"][:4], f"`{_printable(found['text'])}`"
+    numbers = " and ".join(map(str, found["lines"][:4]))
+    short = f"line{'s' * (len(found['lines']) > 1)} {numbers}, `{_printable(found['text'])}`"
     if found["within"]:
-        text += f" in `{_printable(found['within'])}`"
-    numbers = " and ".join(map(str, lines))
-    short = f"line{'s' * (len(lines) > 1)} {numbers}, {text}"
+        short += f" in `{_printable(found['within'])}`"
     right = trial[2][found["right"]][found["at"]]
-    return short, (
-        f"In {short}: with the value of a right answer there, all your results are right. "
-        f"{_values(call, found.get('passes'), right, found['way'])}"
-    )
+    values = _both(found.get("passes"), right, put_values(right, found["way"]))
+    said = f"In {short}: with the value of a right answer there, all your results are right."
+    return short, f"{said} For {_called(call)} {values}."
 
 
-def _values(call: Question, mine: Any, right: Any, way: str) -> str:
-    """Both values in the call that was tried, in the first pass in which they differ."""
+def _both(mine: Any, right: Any, put: Callable[[int], Any]) -> str:
+    """The learner's value and the right one, in the first pass in which they differ."""
+    if type(mine) is not list:
+        return f"a right answer has {_written(right[0])}"
+    pairs = ((one, put(turn)) for turn, one in enumerate(mine))
+    turn, pair = next((n, pair) for n, pair in enumerate(pairs) if not same(*pair))
+    one, other = _written(pair[0]), _written(pair[1])
+    if one == other and is_real(pair[0]) and is_real(pair[1]) and pair[0].shape == pair[1].shape:
+        at = (~same_places(*pair)).nonzero()[0].tolist()
+        one, other = two_numbers(*(value[tuple(at)] for value in pair))
+        one += f" at {at}"
+    where = f", in pass {turn + 1}," if len(mine) > 1 else ""
+    return f"yours is{where} {one}, a right answer has {other}"
+
+
+def _called(call: Question) -> str:
     args, kwargs = call.details[:2]
-    called = called_with(args, kwargs)
-    if _size([call]) <= WRITTEN:
-        words = [written(one) for one in args] + [f"{n}={written(x)}" for n, x in kwargs.items()]
-        called = words[0] if len(words) == 1 else f"({', '.join(words)})"
-    value = put_values(right, way)
-    count = len(mine) if type(mine) is list else 1
-    for turn in range(count):
-        try:
-            theirs = value(turn)
-        except IndexError:
-            break
-        if mine is None:
-            return f"For {called} a right answer has {written(theirs)}."
-        if not same(mine[turn], theirs):
-            where = f", in pass {turn + 1}," if count > 1 else ""
-            pair = two_written(mine[turn], theirs)
-            return f"For {called} yours is{where} {pair[0]}, a right answer has {pair[1]}."
-    return ""
+    if _size([call]) > WRITTEN:
+        return called_with(args, kwargs)
+    words = [*map(_written, args), *(f"{name}={_written(one)}" for name, one in kwargs.items())]
+    return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
 
-def written(value: Any) -> str:
+def _written(value: Any) -> str:
     """A value as it is where it is short, else in a few words."""
     if isinstance(value, torch.Tensor) and value.numel() <= WRITTEN:
-        return _rounded(value.tolist())
-    return _rounded(value) if isinstance(value, float | list) else show(value)
-
-
-def _rounded(value: Any) -> str:
+        value = value.tolist()
     if isinstance(value, list):
-        items = [_rounded(one) for one in value[:WRITTEN]]
+        items = [_written(one) for one in value[:WRITTEN]]
         return f"[{', '.join(items + ['…'] * (len(value) > WRITTEN))}]"
     return number(value, 4) if isinstance(value, float) else show(value)
-
-
-def two_written(mine: Any, right: Any) -> tuple[str, str]:
-    """Both values; of large tensors of one shape the first number that differs."""
-    pair = written(mine), written(right)
-    if pair[0] != pair[1]:
-        return pair
-    if isinstance(mine, torch.Tensor) and mine.shape == right.shape:
-        apart = (~same_places(mine, right)).nonzero().tolist()
-        if apart and mine.dtype == right.dtype:
-            one, other = two_numbers(mine[tuple(apart[0])], right[tuple(apart[0])])
-            return f"{one} at {apart[0]}", other
-    return pair
 
 
 def _printable(text: str) -> str:
