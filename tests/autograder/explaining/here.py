@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import linecache
 
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.limits import DEFAULT
@@ -27,9 +28,11 @@ class Process:
 
     def run(self, source):
         out, told = io.StringIO(), {"stderr": ""}
+        label = f"<cell {len(linecache.cache)}>"
+        linecache.cache[label] = (len(source), None, source.splitlines(keepends=True), label)
         try:
             with contextlib.redirect_stdout(out):
-                exec(compile(source, "<cell>", "exec"), self.names)
+                exec(compile(source, label, "exec"), self.names)
         except Exception as error:
             told["error"] = {"name": type(error).__name__, "message": str(error), "lines": []}
         return {**told, "stdout": out.getvalue()}

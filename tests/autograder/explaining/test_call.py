@@ -72,6 +72,11 @@ def test_the_program_tells_the_answer_from_the_right_one(slug, exercise):
     assert len(found["program"].splitlines()) < 40
 
 
+def test_the_program_says_where_the_answer_fails():
+    *_, found = shown(*FIRST, CASES[FIRST])
+    assert found["program"].startswith("# line 3, `(x[:, None] - x_train).abs()`\n")
+
+
 def test_a_module_with_other_parameters_is_shown_by_their_shapes():
     key = "05_scaled_dot_product_attention", "SelfAttentionHead"
     *_, found = shown(*key, CASES[key])
