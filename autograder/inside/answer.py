@@ -75,7 +75,7 @@ class AnyAnswer(Protocol):
 
     def train(self, mode: bool) -> None: ...
 
-    def places(self, trials: Sequence[Any]) -> Any: ...
+    def places(self, trials: Sequence[Any], named: int) -> Any: ...
 
     def exchanged(self, place: Sequence[int], way: str, values: Sequence[Any]) -> "AnyAnswer": ...
 
@@ -177,9 +177,9 @@ class LocalAnswer:
                     )
                 parameter.data = values[name].detach().clone()
 
-    def places(self, trials: Sequence[Any]) -> list[dict[str, Any]]:
+    def places(self, trials: Sequence[Any], named: int) -> list[dict[str, Any]]:
         """Where a value of a right answer makes this one right; see ``inside.places``."""
-        return places(self.target, LocalAnswer, trials)
+        return places(self.target, LocalAnswer, trials, named)
 
     def exchanged(self, place: Sequence[int], way: str, values: Sequence[Any]) -> "LocalAnswer":
         """This answer with other ``values`` at one ``place``; see ``inside.places``."""

@@ -102,6 +102,7 @@ class Expression(NamedTuple):
     size: int
     within: str  # of a constant: the expression around it
     last: int  # the number of the last expression in it
+    is_name: bool
     made: str  # of a name, an attribute, a call: what it names, so that there its value is made
 
 
@@ -226,7 +227,8 @@ class Program:
             bare = isinstance(node, ast.Constant | ast.UnaryOp)
             named = node.func if isinstance(node, ast.Call) else node
             made = ast.unparse(named) if isinstance(named, ast.Name | ast.Attribute) else ""
-            one = Expression(node.lineno, text, size, around if bare else "", number, made)
+            within, is_name = around if bare else "", isinstance(node, ast.Name)
+            one = Expression(node.lineno, text, size, within, number, is_name, made)
             self.expressions.append(one)
             self._calls.append(ast.Call(ast.Name(AT, ast.Load()), [], []))
         self._wrap_parts(node, text)

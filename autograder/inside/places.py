@@ -35,12 +35,13 @@ def exchanged(
     return make(Program(target).made(watch, place), watch)
 
 
-def places(target: Any, make: Make, trials: Sequence[Any]) -> list[dict[str, Any]]:
+def places(target: Any, make: Make, trials: Sequence[Any], named: int) -> list[dict[str, Any]]:
     """Where a value of a right answer makes all ``trials`` right: the smallest expression first.
 
     trials  each [requests to an answer, (kind, value) of the right reply to the last, values]: of
             each value that right answers have, by request that runs code, its passes or None. A
             request is [number of the object, its kind, details, number of a new object, how]
+    named   so many of the values, the first, are of a name: only such stand where a name is read
     returns of each place the numbers of its expressions, ``place``, which all have one text;
             ``right`` and ``way``: which value stood there, and how; ``lines``, ``text`` and
             ``within`` as in Expression; ``passes``: its values in request ``at`` of the first
@@ -48,7 +49,7 @@ def places(target: Any, make: Make, trials: Sequence[Any]) -> list[dict[str, Any
 
     Raises ValueError where the text of the answer is not there.
     """
-    program, search, found = Program(target), _Search(trials), list[dict[str, Any]]()
+    program, search, found = Program(target), _Search(trials, named), list[dict[str, Any]]()
     watch, last = Watch(notes=True), len(trials[0][2][0]) - 1
     search.reply(make(program.made(watch), watch), trials[0])
     own = {n: (at, passes) for at, one in enumerate(watch.values()) for n, passes in one.items()}
@@ -82,8 +83,8 @@ def places(target: Any, make: Make, trials: Sequence[Any]) -> list[dict[str, Any
 class _Search:
     """Tries values at expressions, as many as there are to be tried."""
 
-    def __init__(self, trials: Sequence[Any]) -> None:
-        self._trials = trials
+    def __init__(self, trials: Sequence[Any], named: int) -> None:
+        self._trials, self._named = trials, named
         self._alike = dict[int, list[list[int]]]()  # by request: the values that are alike there
         self._tries = self._steps = 0
         self._end = time.process_time() + SECONDS
@@ -104,9 +105,12 @@ class _Search:
     ) -> Iterator[tuple[int, str]]:
         """The right values, and ways to put them, that make all trials right at one place."""
         fitting, hits = list[tuple[int, list[int], str]](), 0
-        for numbers in self._alike_at(at):
-            passes = self._trials[0][2][numbers[0]][at]
-            apart = ((_unlike(mine, passes, way), way) for way in _ways(mine, passes))
+        is_name = program.expressions[place[0]].is_name
+        for every in self._alike_at(at):
+            numbers = [one for one in every if one < self._named] if is_name else every
+            passes = self._trials[0][2][numbers[0]][at] if numbers else []
+            ways = _ways(mine, passes) if numbers else ()
+            apart = ((_unlike(mine, passes, way), way) for way in ways)
             fitting += [(far, numbers, way) for far, way in apart if far is not None]
         target = program.made(watch := Watch(), place) if fitting else None
         for _, alike, way in sorted(fitting):

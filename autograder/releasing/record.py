@@ -81,13 +81,13 @@ def recording(item: registry.Check, seed: int) -> Recording:
 
 
 def _values(item: registry.Check, seed: int) -> list[Any]:
-    """What a student's copy puts in the place of theirs: of each right answer's, the smaller."""
-    found, held = [], 0
-    for one in sorted(map(list, right_values(item, seed)), key=lambda one: len(pack({"": one}))):
-        held += len(pack({"": one}))
-        if held <= MOST_BYTES:
-            found.append(one)
-    return found
+    """What a student's copy puts in the place of theirs: of right answers' values the smaller."""
+    values, named = right_values(item, seed)
+    sizes = [len(pack({"": one})) for one in values]
+    order = sorted(range(len(values)), key=sizes.__getitem__)
+    held = dict(zip(order, itertools.accumulate(sizes[n] for n in order), strict=True))
+    kept = [n for n in range(len(values)) if held[n] <= MOST_BYTES]
+    return [sum(n < named for n in kept), *(values[n] for n in kept)]
 
 
 def _unlike(

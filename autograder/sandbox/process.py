@@ -145,10 +145,10 @@ class RemoteAnswer:
     def _built(self, reply: dict[str, Any]) -> "RemoteAnswer":
         return RemoteAnswer(self._process, self._process._number(reply), self._is_extra)
 
-    def places(self, trials: Sequence[Any]) -> Any:
+    def places(self, trials: Sequence[Any], named: int) -> Any:
         self._process.allow(PLACE_SECONDS)
         extra = RemoteAnswer(self._process, self._number, is_extra=True)
-        return extra._ask("places", trials=list(trials))["value"]
+        return extra._ask("places", trials=list(trials), named=named)["value"]
 
     def exchanged(self, place: Any, way: str, values: Sequence[Any]) -> "RemoteAnswer":
         extra = RemoteAnswer(self._process, self._number, is_extra=True)

@@ -37,7 +37,8 @@ class Recording(NamedTuple):
     ``right`` are its replies, one after the other: [kind, value, modified, drew]. ``mistakes`` are
     [name, hint, replies]; a reply is None where it is the right answer's, else [kind, the
     fingerprint of the value, modified]. ``rooms`` are those of ``rounding``,
-    ``values`` those of ``diagnosis.place``: what a right answer's expressions came to, no code.
+    ``values`` those of ``diagnosis.place``: what a right answer's expressions came to, no code,
+    behind how many of them have a name.
     """
 
     right: list[Any]
@@ -110,10 +111,10 @@ def rooms(item: Check, seed: int) -> list[Any]:
     return kept.rooms if kept else []
 
 
-def values(item: Check, seed: int) -> list[Any]:
-    """The values of a right answer's expressions in what its check asks on this seed."""
+def values(item: Check, seed: int) -> tuple[list[Any], int]:
+    """The values of right answers' expressions in what its check asks, those of names first."""
     kept = _recording(item.lesson, item.name, seed)
-    return kept.values if kept else []
+    return (kept.values[1:], kept.values[0]) if kept else ([], 0)
 
 
 def seeds(item: Check) -> list[int]:

@@ -48,7 +48,7 @@ WRONG, RIGHT = 3, 2  # calls of each kind that are tried before all are asked
 NUMBERS, LISTS, TEXTS = ("right", "at"), ("place", "lines"), ("way", "text", "within")
 FORM = dict.fromkeys(NUMBERS, int) | dict.fromkeys(LISTS, list) | dict.fromkeys(TEXTS, str)
 
-Values = tuple[list[Any] | None, ...]  # of one expression: its passes in each request that runs
+Values = list[list[Any] | None]  # of one expression: its passes in each request that runs
 
 
 def where_it_fails(
@@ -73,7 +73,7 @@ def _place(
     questions, wanted = asked(item, seed)
     three = [one for one in zip(questions, given, wanted, strict=False) if _is_core(one[0])]
     wrong = [n for n, one in enumerate(three) if one[0].request == "call" and not _agree(*one[1:])]
-    values = right_values(item, seed) if wrong and len(given) == len(wanted) else ()
+    values, named = right_values(item, seed) if wrong and len(given) == len(wanted) else ((), 0)
     if not values:
         return None
     core, right = [one for one, _, _ in three], [want for _, _, want in three]
@@ -87,8 +87,8 @@ def _place(
         if sum(1 for _ in leaves(trials)) > MOST_ITEMS / 2:
             return None  # no message holds it
         missed = []
-        for found in _found(answer, trials, len(values)):
-            put = list(values[found["right"]])
+        for found in _found(answer, trials, named, len(values)):
+            put = values[found["right"]]
             other = answer.exchanged(found["place"], found["way"], put)
             replies = until_lost(replies_of({0: other}, core))
             if len(replies) == len(core) and all(map(_agree, replies, right)):
@@ -135,28 +135,33 @@ def _trial(
 
 
 @functools.lru_cache(maxsize=KEPT)
-def right_values(item: Check, seed: int) -> tuple[Values, ...]:
+def right_values(item: Check, seed: int) -> tuple[Sequence[Values], int]:
     """The values that right answers have in the questions of the check, each once.
 
-    Those of the whole result are left out: where only these help, nothing is known.
+    So many of them, the first, have a name in one of these answers. Those of the whole result are
+    left out: where only these help, nothing is known.
     """
     questions, wanted = asked(item, seed)
     core = [one for one in questions if _is_core(one)]
     right = [reply for one, reply in zip(questions, wanted, strict=True) if _is_core(one)]
-    first, found = reference(item), dict[bytes, Values]()
+    first = reference(item)
     if first is None:
-        return tuple(map(tuple, recordings.values(item, seed)))
+        return recordings.values(item, seed)
+    named, others = dict[bytes, Values](), dict[bytes, Values]()
     for target in [first, *(one.target for one in registry.alternatives(item))]:
-        for values in _noted(target, core, right):
-            found.setdefault(pack({"values": list(values)}), values)
-    return tuple(found.values())
+        for has_name, values in _noted(target, core, right):
+            (named if has_name else others)[pack({"": values})] = values
+    return list((named | others).values()), len(named)
 
 
-def _noted(target: Any, core: list[Question], right: list[Replied]) -> Iterator[Values]:
-    """The values of each expression of a right answer."""
+def _noted(
+    target: Any, core: list[Question], right: list[Replied]
+) -> Iterator[tuple[bool, Values]]:
+    """The values of each expression of a right answer, and whether it is a name."""
     watch = Watch(notes=True)
     try:
-        answer = LocalAnswer(Program(target).made(watch), watch)
+        program = Program(target)
+        answer = LocalAnswer(program.made(watch), watch)
     except ValueError:
         return
     with warnings.catch_warnings():
@@ -174,7 +179,7 @@ def _noted(target: Any, core: list[Question], right: list[Replied]) -> Iterator[
     for place in sorted({place for one in noted for place in one}):
         passes = [one.get(place) for one in noted]
         if not _is_whole(passes, whole):
-            yield tuple(_filled(passes, ran))
+            yield program.expressions[place].is_name, list(_filled(passes, ran))
 
 
 def _is_whole(passes: Sequence[Any], whole: Sequence[Any]) -> bool:
@@ -201,10 +206,12 @@ def _filled(passes: list[Any], ran: Sequence[Question]) -> Iterator[Any]:
         yield own if own is not None or not handle else next(filter(None, others), None)
 
 
-def _found(answer: AnyAnswer, trials: Sequence[Any], count: int) -> Iterator[dict[str, Any]]:
+def _found(
+    answer: AnyAnswer, trials: Sequence[Any], named: int, count: int
+) -> Iterator[dict[str, Any]]:
     """What was found beside the student's code, as far as it is of the agreed form."""
     try:
-        found = answer.places(trials)
+        found = answer.places(trials, named)
         for one in found[:MOST_FOUND] if type(found) is list else []:
             fits = type(one) is dict and all(type(one.get(key)) is FORM[key] for key in FORM)
             numbers = [*one["place"], *one["lines"]] if fits else [""]
