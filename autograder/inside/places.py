@@ -119,8 +119,10 @@ class _Search:
             first, *others = self._trials
             if not self._is_right(make(target, watch), alike[0], way, first):
                 continue  # nor are those that are alike there
-            for right in alike[:FOR_ONE]:
-                if all(self._is_right(make(target, watch), right, way, one) for one in others):
+            for right in alike:
+                if hits < FOR_ONE and all(
+                    self._is_right(make(target, watch), right, way, one) for one in others
+                ):
                     hits += 1
                     yield right, way
 
