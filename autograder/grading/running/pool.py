@@ -158,7 +158,10 @@ def _how(status: int | None) -> str:
     """'by SIGKILL', say, from the exit status of a process."""
     if status is None or status >= 0:
         return f"with status {status}"
-    return f"by {signal.Signals(-status).name}"
+    try:
+        return f"by {signal.Signals(-status).name}"
+    except ValueError:  # a real-time signal
+        return f"by signal {-status}"
 
 
 @contextlib.contextmanager

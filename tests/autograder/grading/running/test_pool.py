@@ -14,7 +14,8 @@ from autograder.grading.notebook.result import Result
 from autograder.grading.running import pool
 from autograder.inside.limits import DEFAULT
 
-GOOD, DIES, HANGS = "good", "dies", "hangs"  # notebooks
+GOOD, HANGS = "good", "hangs"  # notebooks
+DIES, REAL_TIME = signal.SIGKILL, 40  # notebooks that end their worker so
 HOPELESS = dataclasses.replace(DEFAULT, patience=0.0)
 
 
@@ -22,8 +23,8 @@ def serve(connection):
     """A worker's life without the grading: what it does with a task, its notebook says."""
     while True:
         task = connection.recv()
-        if task.notebook == DIES:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if isinstance(task.notebook, int):
+            os.kill(os.getpid(), task.notebook)
         time.sleep(3 * (task.notebook == HANGS))
         connection.send(Graded(task.notebook, Result("", task.lesson)))
 
@@ -43,6 +44,7 @@ def forked(monkeypatch):
     ("notebook", "limits", "why"),
     [
         (DIES, DEFAULT, "its worker was ended by SIGKILL, twice"),
+        (REAL_TIME, DEFAULT, "its worker was ended by signal 40, twice"),
         (HANGS, HOPELESS, "a worker that took too long was ended, twice"),
     ],
 )
