@@ -18,7 +18,6 @@ from autograder.inside.messages.values import Foreign, leaves, plain
 AT, PUT = "__value_at__", "__is_put__"  # what the wrapped program calls
 MOST_PASSES = 200  # values of one expression in one request: of a longer loop none is kept
 MOST_NUMBERS = 4096  # in one value
-MOST_LETTERS = 80  # of an expression's text
 MOST_STEPS = 20_000  # evaluations in one request: a value that was put may make a loop endless
 UNTOUCHED = (ast.pattern, ast.arguments, ast.JoinedStr, ast.Await, ast.Yield, ast.YieldFrom)
 NO_VALUE = (ast.Slice, ast.Starred, ast.Lambda, ast.GeneratorExp)
@@ -95,11 +94,10 @@ def kept(value: Any) -> Any:
 
 
 class Expression(NamedTuple):
-    """Where an expression stands in its file or cell, its text, and how many are in it."""
+    """Where an expression stands in its file or cell, and its text."""
 
     line: int
     text: str
-    size: int
     within: str  # of a constant: the expression around it
     last: int  # the number of the last expression in it
     is_name: bool
@@ -148,8 +146,9 @@ class Program:
     def _size(self, number: int) -> int:
         """Of a name it is more than what was assigned to it: there its value is made."""
         one = self.expressions[number]
-        made = (1 + self.expressions[n].size for n in self._made.get(one.made, ()))
-        return max([one.size, *made])
+        made = self._made.get(one.made, ())
+        sizes = [1 + self.expressions[n].last - n for n in (number, *made)]
+        return max([sizes[0], *(1 + size for size in sizes[1:])])
 
     def behind(self, place: Sequence[int]) -> set[int]:
         """The expressions on which a place depends: its parts, and what its names come to."""
@@ -164,9 +163,8 @@ class Program:
     def about(self, place: Sequence[int]) -> dict[str, Any]:
         """What is said of a place."""
         first, lines = self.expressions[place[0]], {self.expressions[one].line for one in place}
-        within = first.within[:MOST_LETTERS] if len(place) == 1 else ""
-        texts = {"text": first.text[:MOST_LETTERS], "within": within}
-        return {"place": list(place), "lines": sorted(lines), **texts}
+        within = first.within if len(place) == 1 else ""
+        return {"place": list(place), "lines": sorted(lines), "text": first.text, "within": within}
 
     def made(self, watch: Watch, exchanged: Sequence[int] = ()) -> Any:
         """The target once more, in a copy of its namespace, with ``watch`` at its expressions."""
@@ -223,12 +221,10 @@ class Program:
         number, text, has_value = len(self.expressions), around, self._has_value(node)
         if has_value:
             text = ast.unparse(node)
-            size = sum(1 for one in ast.walk(node) if isinstance(one, ast.expr))
-            bare = isinstance(node, ast.Constant | ast.UnaryOp)
+            within = around if isinstance(node, ast.Constant | ast.UnaryOp) else ""
             named = node.func if isinstance(node, ast.Call) else node
             made = ast.unparse(named) if isinstance(named, ast.Name | ast.Attribute) else ""
-            within, is_name = around if bare else "", isinstance(node, ast.Name)
-            one = Expression(node.lineno, text, size, within, number, is_name, made)
+            one = Expression(node.lineno, text, within, number, isinstance(node, ast.Name), made)
             self.expressions.append(one)
             self._calls.append(ast.Call(ast.Name(AT, ast.Load()), [], []))
         self._wrap_parts(node, text)
