@@ -30,7 +30,7 @@ from autograder.checking.asking.right_answer import asked
 from autograder.checking.toolbox.registry import Check, reference
 from autograder.checking.toolbox.same_tensors import is_real, unpacked
 from autograder.inside.answer import AnyAnswer, LocalAnswer
-from autograder.inside.messages.values import leaves, mapped
+from autograder.inside.messages.values import leaves, mapped, same
 
 TIMES = 8  # another way to the same result takes other steps, and may take more of them
 MOST = 1e-2  # of the largest number: where float32 does worse, it is the question that is at fault
@@ -127,6 +127,19 @@ def session(item: Check, answer: AnyAnswer, seed: int) -> Session:
         return dataclasses.replace(got, value=_paired(make, got.value, right.value, room))
 
     return Session(answer, near=mended)
+
+
+def alike(one: Any, other: Any, room: Any) -> bool:
+    """Whether the numbers of two replies, right or wrong, are as near to each other as that."""
+    found = []
+
+    def look(one: Any, other: Any, room: Any) -> None:
+        off = _off(one, other)
+        fits = same(one, other) if off is None else room is not None and bool((off <= room).all())
+        found.append(fits)
+
+    _paired(look, one, other, room)
+    return all(found)
 
 
 def _paired(make: Callable[..., Any], got: Any, right: Any, room: Any) -> Any:

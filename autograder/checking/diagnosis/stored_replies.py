@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from autograder.checking.asking import recordings
 from autograder.checking.asking.questions import KEPT, Question, Replied, replies
 from autograder.checking.asking.right_answer import asked
+from autograder.checking.asking.rounding import alike, rooms
 from autograder.checking.diagnosis.mutations import Mutant, may_not_end, mutants
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.registry import Answer, Check, reference
@@ -53,7 +54,22 @@ def of_answer(one: Answer, comparison: Comparison) -> Lazy[Replied]:
     questions = comparison.questions()
     if one.target is recordings.unseen:
         return Lazy(_recorded(one, comparison, questions))
-    return _replies(one.target, questions)
+    numbers = _numbers(comparison, questions)
+
+    def roomy() -> Iterator[Replied]:
+        for number, reply in zip(
+            numbers, replies(LocalAnswer(one.target), questions), strict=False
+        ):
+            yield _Roomy(**vars(reply), comparison=comparison, number=number)
+
+    return Lazy(roomy())
+
+
+def _numbers(comparison: Comparison, questions: Sequence[Question]) -> list[int]:
+    """The places of some questions among all that are asked."""
+    everything, _ = asked(comparison.item, comparison.seed)
+    known = {id(question): number for number, question in enumerate(everything)}
+    return [known[id(question)] for question in questions]
 
 
 @functools.lru_cache(maxsize=KEPT)
@@ -71,8 +87,8 @@ def of_mutants(comparison: Comparison) -> Lazy[tuple[Mutant, Lazy[Replied]]]:
 
 
 @contextlib.contextmanager
-def little_memory() -> Iterator[None]:
-    """Let this process take only ROOM more bytes: a mutant may ask for any number of them.
+def little_memory(room: int = ROOM) -> Iterator[None]:
+    """Let this process take only so many more bytes: a mutant may ask for any number of them.
 
     One that repeats something `seed` times, say. What it cannot have is an error like any other.
     Where the system has no such limit, nothing is limited.
@@ -84,7 +100,7 @@ def little_memory() -> Iterator[None]:
     import resource  # Unix alone has it
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = [held + ROOM, *(one for one in (soft, hard) if one != resource.RLIM_INFINITY)]
+    most = [held + room, *(one for one in (soft, hard) if one != resource.RLIM_INFINITY)]
     resource.setrlimit(resource.RLIMIT_DATA, (min(most), hard))
     try:
         yield
@@ -104,6 +120,22 @@ def mistakes_of(comparison: Comparison) -> tuple[Answer, ...]:
     return (*here, *only_replies)
 
 
+@dataclass(frozen=True)
+class _Roomy(Replied):
+    """A reply that is as near to another as float32 may lead from one to the other."""
+
+    comparison: Comparison | None = None
+    number: int = 0
+
+    def agrees(self, other: Replied, exactly: bool = False) -> bool:
+        if super().agrees(other, exactly):
+            return True
+        if exactly or self.comparison is None or not self.kind == other.kind == "value":
+            return False
+        room = [*rooms(self.comparison.item, self.comparison.seed)][self.number]
+        return self.modified == other.modified and alike(self.value, other.value, room)
+
+
 class _InShort(Replied):
     """A reply that was recorded: of a large tensor only a fingerprint is there."""
 
@@ -116,10 +148,9 @@ class _InShort(Replied):
 def _recorded(
     one: Answer, comparison: Comparison, questions: Sequence[Question]
 ) -> Iterator[Replied]:
-    everything, wanted = asked(comparison.item, comparison.seed)
-    numbers = {id(question): number for number, question in enumerate(everything)}
+    _, wanted = asked(comparison.item, comparison.seed)
     _, kept = recordings.mistakes(comparison.item, comparison.seed)[one.name]
-    for number in (numbers[id(question)] for question in questions):
+    for number in _numbers(comparison, questions):
         if kept[number] is None:
             yield wanted[number]
         else:
