@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from autograder import CourseError
+from autograder import ROOT, CourseError
 
 RELEASED = "autograder/released"  # in a student's own copy: the notebooks as they were handed out
 OWN = "own_"  # begins the name of an instructor's own lesson: none of the course's does
@@ -17,6 +17,12 @@ class UnknownLesson(CourseError):
 def name_of(slug: str) -> str:
     """'kernel_regression' of '01_kernel_regression': what the lesson's modules are called."""
     return slug.partition("_")[2]
+
+
+def slug_of(name: str, root: Path = ROOT) -> str:
+    """'01_kernel_regression' of 'kernel_regression'; '' where no such notebook was handed out."""
+    found = (path.name for path in handed_out(root).glob(f"[0-9]*_{name}"))
+    return next((slug for slug in found if name_of(slug) == name), "")
 
 
 def answer_modules(name: str) -> list[str]:

@@ -11,9 +11,23 @@ from typing import Any
 
 from autograder import ROOT, CourseError
 
-CARE_SHARE = 0.25  # of an exercise's points, where the answer is right and lacks care
 NAMES = ("class/course.toml", "course.toml")
 FILE = "autograder.toml"
+
+
+@dataclass(frozen=True)
+class Care:
+    """What a class takes of a right answer's points, where the answer lacks care.
+
+    share       of the points; 0 makes care a matter of advice
+    everywhere  whether care costs also where no text has asked for it
+    """
+
+    share: float = 0.25
+    everywhere: bool = False
+
+
+USUAL = Care()
 
 
 @dataclass(frozen=True)
@@ -29,6 +43,8 @@ class CourseFacts:
     joined     the same of several words: {"Multi head": "Multi-head"}
     idioms     lines of solutions that may stand in a release
     commands   the course's own: {name: {"module": …, "help": …}}
+    care       for kinds of care, the lesson from which on they cost and its words that ask for
+               them: {"device": ["12_training_on_gpu", "…"]}
     """
 
     library: str
@@ -41,6 +57,7 @@ class CourseFacts:
     joined: Mapping[str, str] = field(default_factory=dict)
     idioms: Sequence[str] = ()
     commands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    care: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def facts(path: Path) -> CourseFacts:
@@ -57,17 +74,20 @@ except CourseError as error:  # whatever asks for the course ends here, with a s
     raise SystemExit(str(error)) from None
 
 
-def care_share(root: Path | str = ROOT) -> float:
-    """The share of an exercise's points that a right answer loses which lacks care.
+def care(root: Path | str = ROOT) -> Care:
+    """What the class whose course is in the folder ``root`` takes for a lack of care.
 
-    ``root`` is the folder of the course; 0 makes care a matter of advice. Raises CourseError for a
-    file that is no TOML, or a share that is not from 0 to 1.
+    Raises CourseError for a file that is no TOML, a share that is not from 0 to 1, or a switch that
+    is neither true nor false.
     """
     path, settings = _read(Path(root))
-    found = settings.get("care_share", CARE_SHARE)
-    if type(found) not in (int, float) or not 0 <= found <= 1:
-        raise CourseError(f"{path}: care_share = {found!r} is no number from 0 to 1")
-    return float(found)
+    share = settings.get("care_share", USUAL.share)
+    if type(share) not in (int, float) or not 0 <= share <= 1:
+        raise CourseError(f"{path}: care_share = {share!r} is no number from 0 to 1")
+    everywhere = settings.get("care_everywhere", USUAL.everywhere)
+    if type(everywhere) is not bool:
+        raise CourseError(f"{path}: care_everywhere = {everywhere!r} is neither true nor false")
+    return Care(float(share), everywhere)
 
 
 def own_folder(root: Path | str = ROOT) -> Path | None:

@@ -116,7 +116,7 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
 
 # %% demo=true
 def first_try(values):
-    return values.mean()
+    return values.sum(dim=0) / values.shape[1]
 
 
 check.preview("uniform_average", first_try)
@@ -124,32 +124,15 @@ check.preview("uniform_average", first_try)
 # %% [markdown]
 # - The first line says **what** is wrong; `got` and `expected` show the difference.
 # - `likely` appears when your answer does exactly what a known mistake does.
+# - `place` is the smallest part of your code in which a value of a right answer makes all your
+#   results right: here a number that says which axis is counted.
 # - `seed` is the number from which the random inputs were drawn. To see the same inputs again, run
 #   a cell with `%env AUTOGRADER_SEED=` and that number.
 #
-# ## Right, and careful
-# The text of an exercise says what your answer must do. Good code does a little more. This course
-# calls that **care**, and grades it: your answer should also run on a GPU, keep the dtype of its
-# inputs, leave its arguments as they were, and let gradients flow through it. A right answer that
-# lacks care keeps three quarters of its points, unless your instructor has chosen another share.
-# For example:
-
-
-# %% demo=true
-def on_the_cpu(values):
-    total = torch.zeros(values.shape[1], dtype=values.dtype)
-    for value in values:
-        total += value
-    return total / len(values)
-
-
-check.preview("uniform_average", on_the_cpu)
-
-# %% [markdown]
-# The averages are right. But `torch.zeros` makes its tensor on the CPU, and with values on a GPU
-# the addition would fail. The check finds out without a GPU: it also calls your answer with tensors
-# that only claim to be on one. `values.new_zeros(values.shape[1])` makes the zeros where the values
-# are.
+# Besides what its text asks, your answer must be right in float32, PyTorch's usual precision, give
+# the same result when it is called again, and change nothing outside of itself, not even its
+# arguments. If such **care** is all that a right answer lacks, it keeps three quarters of its
+# points; what no text has asked for so far, such as running on a GPU, is a note and costs nothing.
 #
 # Many exercises are earned in **stages**, named in their text with their points. An answer to
 # exercise 0.2 that is right for ordinary scores (1) and fails for very large ones (1) keeps one.

@@ -168,6 +168,8 @@ from attention.multi_head_attention import attend
 # - **`head_mask`** is a gate for each head: its context is multiplied by this number, so that 1
 #   keeps the head and 0 silences it.
 #
+# The layer is trained below, so a gradient must reach every weight.
+#
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Project, split, attend, gate, merge, project: the figure from left to right.

@@ -156,7 +156,7 @@ check.language_model_loss(language_model_loss)
 # ●●○ medium · 12 minutes · 2 points
 #
 # Write `forward`. `embed` and `sinusoidal_positions` from lesson 08 and `causal_mask` from lesson
-# 06 are imported.
+# 06 are imported. The model is trained below, so a gradient must reach every weight.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -314,8 +314,9 @@ _ = experiments.who_may_look(T=24, block=6, stride=3)
 #
 # A (T, T) mask would save nothing. Make the blocks an axis of their own: `masked_attention` takes
 # any number of axes in front. The check also calls it with half a million positions: a loop over
-# blocks is quick enough, one over positions is not. From here on, put new tensors on the device of
-# the arguments, `q.device`.
+# blocks is quick enough, one over positions is not. From here on, make new tensors on the device of
+# the arguments, `q.device`, and with their dtype: a right answer that does not keeps three quarters
+# of its points.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

@@ -131,7 +131,8 @@ check.attention_pooling(attention_pooling)
 # (1).
 #
 # Write `forward`. Each level is what you wrote in 16.2: call that, or `masked_attention` twice. A
-# real sentence may have a vector of zeros, and is weighed all the same.
+# real sentence may have a vector of zeros, and is weighed all the same. The layer is trained below,
+# so a gradient must reach every weight.
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
@@ -199,7 +200,8 @@ picked = experiments.what_a_reader_picks(readers["two levels"])
 # Write `encode` and `forward`. `LearnedPositions` of lesson 08 and `Encoder` of lesson 10 are the
 # parts. The mask covers the T tokens only, without the extra one, which everybody may look at. Only
 # the mask says which tokens are real. No sequence is longer than `max_length`. The check compares
-# what `forward` returns; what `encode` hands to it is up to you.
+# what `forward` returns; what `encode` hands to it is up to you. The model is trained below, so a
+# gradient must reach every weight.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

@@ -7,12 +7,15 @@ from typing import Any
 import torch
 
 from autograder.checking.asking.probe_failures import refuse, refuse_changes, refuse_numbers
-from autograder.checking.asking.questions import Question, Replied, Session, until_lost
+from autograder.checking.asking.questions import Replied, Session, until_lost
 from autograder.checking.asking.right_answer import asked
+from autograder.checking.asking.rounding import session
 from autograder.checking.diagnosis.diagnose import diagnose
 from autograder.checking.diagnosis.error_meanings import meaning
+from autograder.checking.diagnosis.place import where_it_fails
 from autograder.checking.toolbox.expect import describe
 from autograder.checking.toolbox.failure import (
+    LEARNING,
     CheckFailed,
     Notes,
     care,
@@ -26,9 +29,12 @@ from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import AnswerLost, AnyAnswer
 from autograder.inside.limits import out_of_memory
 from autograder.inside.messages.values import mapped
-from autograder.settings import CARE_SHARE
+from autograder.lessons import slug_of
+from autograder.settings import COURSE, USUAL, Care
 
 SPOKEN_OF = ("dtype", "double", "scalar type")  # in what PyTorch says where precisions meet
+# Which kind of care a probe asks for, where what it refuses is of no kind of its own.
+KINDS = {"device": "device", "float32": "float32", "again": "again", "turns": "again"}
 
 
 def run_check(
@@ -36,28 +42,32 @@ def run_check(
     answer: AnyAnswer,
     seed: int,
     explain: bool = True,
-    care_share: float = CARE_SHARE,
+    rule: Care = USUAL,
+    told: dict[str, str] | None = None,
 ) -> CheckFailed | None:
     """Run the Check ``item`` on ``answer``; return None, or the CheckFailed that a student reads.
 
     ``answer`` is a LocalAnswer, or the grader's remote one. ``seed`` draws the inputs; it never
     decides whether a right answer passes. Without ``explain`` nothing is said to be likely. An
     answer that is right but for some stages fails at the cost of their points, one that is right
-    but for its care at the cost of ``care_share``, however much is missing: the first is said.
+    but for its care at the cost of the ``rule``, however much is missing: of what costs, the first
+    is said, and else the first that is a note. Notes, which cost nothing, are for those who still
+    work on an answer: they are said where ``told`` is given. Who runs several checks keeps it: of
+    which kinds of care a note has spoken, and beside which exercise. None is repeated.
     """
-    session = Session(answer)
+    asking = session(item, answer, seed)
     with noting() as notes:
-        failure = _trial(item, session, seed, notes)
+        failure = _trial(item, asking, seed, notes)
         wrong = list(notes.lost.values()) if failure is None else [failure]
         narrow = bool(wrong) and _right_in_float32(item, answer, wrong, seed)
         if narrow:
-            careless(wrong[0], first=True)
+            careless(wrong[0], "dtype", first=True)
             notes.lost, failure = {}, None
         asks_on = not narrow and (failure is None or explain and not failure.is_stub)
         questions, _ = asked(item, seed) if asks_on else ((), ())
-        given = (until_lost if wrong else list)(session.all_replies(questions))
+        given = (until_lost if wrong else list)(asking.all_replies(questions))
         failure = failure or _probed(item, given, seed, notes)
-    failure = failure or _costly(item, notes, care_share)
+    failure = failure or _costly(item, notes, rule, told)
     if failure is None:
         return None
     failure.exercise = item.name
@@ -69,34 +79,56 @@ def run_check(
         failure.likely = meaning(failure.kind, failure.message)
     elif asks_on:
         failure.likely = failure.likely or _likely(item, given, seed, notes.lost)
+        if item.has_one_right_answer:
+            short = bool(failure.likely)
+            failure.place = where_it_fails(item, answer, given, seed, short)
     return failure
 
 
 def accepts(item: Check, answer: AnyAnswer, seed: int) -> bool:
     """Whether ``run_check`` finds nothing. Of a wrong answer no more is looked at than it takes."""
     with noting() as notes:
-        if _trial(item, Session(answer), seed, notes) or notes.lost or notes.careless:
+        failure = _trial(item, session(item, answer, seed), seed, notes)
+        if failure or notes.lost or notes.careless:
             return False
-    return run_check(item, answer, seed, explain=False) is None
+    return run_check(item, answer, seed, explain=False, told={}) is None
 
 
-def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:
+def has_asked(item: Check, kind: str) -> bool:
+    """Whether the text of an exercise, or of a lesson up to its own, asks for this kind of care."""
+    if kind in dict(item.asks):
+        return True
+    lesson, _ = COURSE.care.get(kind, ("", ""))
+    return bool(lesson) and lesson <= slug_of(item.lesson)
+
+
+def _costly(
+    item: Check, notes: Notes, rule: Care, told: dict[str, str] | None
+) -> CheckFailed | None:
     """What a student reads whose answer is right but for some stages, or for its care."""
-    forgotten = [one for one in notes.careless if not one.stage or one.stage not in notes.lost]
+    forgotten = list[CheckFailed]()
+    for one in notes.careless:
+        one.is_note = not rule.everywhere and not has_asked(item, one.care)
+        one.cost = 0.0 if one.is_note else rule.share
+        unsaid = one.is_note and (told is None or told.get(one.care, item.name) != item.name)
+        if one.stage not in notes.lost and not unsaid:
+            forgotten.append(one)
+    # What shows on the learner's own machine is said before what shows on another one.
+    forgotten.sort(key=lambda one: (one.is_note, one.care == "device"))
+    if forgotten and forgotten[0].is_note and forgotten[0].care and told is not None:
+        told[forgotten[0].care] = item.name
     if not notes.lost:
-        failure = forgotten[0] if forgotten else None
-        if failure is not None:
-            failure.cost = care_share
-        return failure
+        return forgotten[0] if forgotten else None
     lost = {name: worth for name, worth in item.stages if name in notes.lost}
     failure, points = notes.lost[next(iter(lost))], sum(worth for _, worth in item.stages)
     if len(lost) == len(item.stages):
         return failure
     failure.cost, besides = sum(lost.values()) / points, ""
     if forgotten:
-        failure.cost += care_share * (1 - failure.cost)
-        part = f"{share_in_words(care_share)} of the rest goes for this"
-        besides = f"\n{part if care_share else 'this costs nothing'}: {forgotten[0].what}"
+        share = forgotten[0].cost
+        failure.cost += share * (1 - failure.cost)
+        part = f"{share_in_words(share)} of the rest goes for this"
+        besides = f"\n{part if share else 'this costs nothing'}: {forgotten[0].what}"
     failure.lost = tuple(lost)
     named = ", ".join(f"{name} ({worth:g})" for name, worth in lost.items())
     failure.points, failure.costs = points, f"{named}{besides}"
@@ -112,8 +144,8 @@ def _likely(item: Check, given: Sequence[Replied], seed: int, lost: Collection[s
         return ""
 
 
-def _trial(item: Check, session: Session, seed: int, notes: Notes) -> CheckFailed | None:
-    student = Student(session.recorder())
+def _trial(item: Check, asking: Session, seed: int, notes: Notes) -> CheckFailed | None:
+    student = Student(asking.recorder())
     notes.explain = lambda error: _unusable(student.record, error)
     failure = None
     try:
@@ -143,7 +175,8 @@ def _right_in_float32(
     if not any(map(_by_precision, failures)):
         return False
     with noting() as notes:
-        return _trial(item, Session(_Narrow(answer)), seed, notes) is None and not notes.lost
+        asking = session(item, _Narrow(answer), seed)
+        return _trial(item, asking, seed, notes) is None and not notes.lost
 
 
 def _by_precision(failure: CheckFailed) -> bool:
@@ -189,7 +222,7 @@ def _probed(item: Check, given: Sequence[Replied], seed: int, notes: Notes) -> C
             continue  # where the values are wrong, nothing is said of care
         try:
             if question.probe not in ("", "device"):  # a rehearsal says nothing of the rest
-                with care():
+                with care("changes"):
                     refuse_changes([name for name in got.modified if name not in right.modified])
             if question.probe:
                 refuse(question, got, right, given[question.origin])
@@ -201,19 +234,15 @@ def _probed(item: Check, given: Sequence[Replied], seed: int, notes: Notes) -> C
         except Exception as error:  # a form that no probe foresaw, as in _trial
             failure = _unusable([("probe", got.value, [])], error)
         failure.stage = stage
-        if not _is_core(item, question, right):
-            careless(failure)
+        kind = failure.care or KINDS.get(question.probe, "gradients")
+        learning = kind == LEARNING and has_asked(item, LEARNING)
+        if question.probe not in item.core and not learning:
+            careless(failure, "gradients" if kind == LEARNING else kind)
         elif stage:
             notes.lost[stage] = failure
         else:
             return failure
     return None
-
-
-def _is_core(item: Check, question: Question, right: Replied) -> bool:
-    """Whether a probe asks for what the exercise is about: what its check says, or learning."""
-    learns = question.probe == "gradients" and bool(right.value[0])  # a module's own weights
-    return learns or question.probe in item.core
 
 
 def _unusable(record: list[Any], error: Exception) -> CheckFailed:
@@ -237,7 +266,7 @@ def _refuse_modified_inputs(record: list[Any], core: bool) -> None:
             )
             if core:
                 raise failure
-            careless(failure, first=True)  # a gradient that is lost by it says less
+            careless(failure, "changes", first=True)  # a gradient that is lost by it says less
             return
-        with care():
+        with care("changes"):
             refuse_changes(modified)

@@ -144,7 +144,7 @@ def _annotates_with_care(student, draw, x, lengths, forward, backward):
         with expect.care():
             what = f"with B={len(some)} and T={steps} the annotations are wrong"
             expect.close(student(some, ends, forward, backward), wanted, what)
-    with expect.care():
+    with expect.care("float32"):
         inside = (torch.arange(5) < lengths[:, None])[:, :, None]
         narrow = [{name: w.float() for name, w in one.items()} for one in (forward, backward)]
         single = student(x.float(), lengths, *narrow)
@@ -152,7 +152,7 @@ def _annotates_with_care(student, draw, x, lengths, forward, backward):
         expected = _bidirectional(x, lengths, forward, backward).detach().float()
         single = torch.where(inside, single, expected)
         expect.close(single, expected, "in float32 the annotations are wrong", rtol=1e-3)
-    with expect.care():
+    with expect.care("gradients"):
         _differentiates_annotations(student, draw, x, lengths, forward, backward)
 
 
@@ -326,13 +326,16 @@ def break_masked_softmax(student, draw):
 
 
 @check(
+    asks={
+        "gradients": "So the similarity is learned",
+    },
     rests_on=(
         "a layer that owns its three matrices.",
         "It returns the context and the weights",
         "Three nn.Linear layers without bias",
         "Scores may be of any size: the weights stay finite.",
         "So the similarity is learned",
-    )
+    ),
 )
 def AdditiveAttention(student, draw):  # noqa: N802, the name of the exercise
     """A module with three matrices: context and weights against loops, with weights loaded."""

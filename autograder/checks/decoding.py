@@ -291,7 +291,7 @@ def _adds_token_after_token(student, draw):
     expected = _kept(logits.tolist(), lambda row: _nucleus(row, 0.9))
     with expect.care():
         expect.close(student(logits, 0.9), expected, f"{what} scores from 0 to 1200 it is wrong")
-    with expect.care():
+    with expect.care("float32"):
         narrow = student(logits.float(), 0.9)
         expect.dtype(narrow, torch.float32)
         expect.close(narrow, expected.float(), f"{what} float32 scores from 0 to 1200 it is wrong")
@@ -720,14 +720,14 @@ def _begins_anew(student, values, draw):
     """A new module has read nothing, and its gradients flow."""
     fresh, x = student.build(18, 3), draw.normal(2, 2, 18)
     fresh.load(values)
-    with expect.care():
+    with expect.care("again"):
         what = "a new module knows what another one has read"
         expect.close(fresh(x[:, :1]), _causal(values, x[:, :1], 3), what)
     leaf, cotangent = x[:, 1:].clone().requires_grad_(), draw.normal(2, 1, 18)
     with torch.enable_grad():
         whole = _causal(values, torch.cat([x[:, :1], leaf], 1), 3)[:, 1:]
         (wanted,) = torch.autograd.grad((whole * cotangent).sum(), leaf)
-    with expect.care():
+    with expect.care("gradients"):
         _, (found,) = fresh.gradients(x[:, 1:], cotangent=cotangent)
         expect.true(found is not None, "no gradient reaches x", "None", "a gradient")
         expect.close(found, wanted, "the gradient of x is wrong")
@@ -748,6 +748,7 @@ def _reads_on(module, values, x, draw):
 
 @check(
     without={"gradients": "a search is nothing to learn from: numbers may come out"},
+    asks={"device": "Make new tensors on origin's device"},
     rests_on=(
         "each takes over that of the beam it comes from",
         "row b · K + j belongs to beam j of source b",

@@ -104,7 +104,6 @@ def _pooled(x, query, mask=None):
 
 
 @check(
-    core=("gradients",),  # the query is learned
     rests_on=(
         "The scores are divided by √d_model.",
         "a sequence that may attend to nothing both are zeros",
@@ -163,6 +162,9 @@ def _compare(student, draw, x, query, mask, where):
 
 
 @check(
+    asks={
+        "learning": "a gradient must reach every weight",
+    },
     rests_on=(
         "begin as zeros: every weight is the same at first",
         "Each level is what you wrote in 16.2",
@@ -308,6 +310,9 @@ def _classified(values, x, mask=None):
 
 
 @check(
+    asks={
+        "learning": "a gradient must reach every weight",
+    },
     rests_on=(
         "nothing is hidden but the padding",
         "In front of every sequence of the batch stands the same vector",

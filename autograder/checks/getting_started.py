@@ -13,11 +13,14 @@ NEAR = 1e-3  # beside values in the hundreds: a sum near 0 has the rounding of i
 
 
 @check(
+    asks={
+        "dtype": "(d_v,) their mean, of the same dtype",
+    },
     rests_on=(
         "Average the value vectors, all of them equally important",
         "Axis 0 counts the vectors and disappears",
         "(d_v,) their mean, of the same dtype",
-    )
+    ),
 )
 def uniform_average(student, draw):
     """The mean over the rows."""
@@ -46,6 +49,10 @@ def uniform_average(student, draw):
 
 
 @check(
+    asks={
+        "dtype": "same shape and dtype as `scores`",
+        "any shape": "for scores of any shape",
+    },
     rests_on=(
         "Write the softmax along the axis `dim`, for scores of any shape",
         "weights that are not negative and sum to 1 along one axis",
@@ -82,7 +89,7 @@ def softmax(student, draw):
     with expect.stage("scores of ±1000 and −∞"):
         _stays_stable(student)
     for shape, dim in (((3, 1, 5), 1), ((1, 2, 3, 5), 2)):
-        with expect.stage("ordinary scores"), expect.care():
+        with expect.stage("ordinary scores"), expect.care("any shape"):
             _of_any_shape(student, draw.normal(*shape), dim)
 
 

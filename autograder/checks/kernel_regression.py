@@ -267,6 +267,10 @@ def _a_regression(x, x_train, y_train, bandwidth):
 
 
 @check(
+    asks={
+        "dtype": "same shape and dtype as `u`",
+        "any shape": "any shape; a distance divided by the bandwidth",
+    },
     rests_on=(
         "Write four kernels, all of height 1 at $u = 0$, and refuse other names",
         "any shape; a distance divided by the bandwidth, of either sign",
@@ -301,7 +305,7 @@ def kernel_values(student, draw):
             cube = student(torch.stack([u, -u], 1), kernel)
             what = f"the {kernel} kernel depends on the shape"
             expect.close(cube, torch.stack([expected, expected], 1), what)
-            with expect.care():
+            with expect.care("any shape"):
                 thin = student(u.reshape(7, 1, 5), kernel)
                 expect.close(thin, expected.reshape(7, 1, 5), what)
             far = _tensor([[-1000.0, 1000.0], [-1.001, 0.999]])
@@ -309,8 +313,9 @@ def kernel_values(student, draw):
             what = f"the {kernel} kernel of [[-1000, 1000], [-1.001, 0.999]] is wrong"
             expect.close(student(far, kernel), expected, what)
     with expect.stage("other names"):
-        what = "an unknown kernel should be refused"
-        message = expect.raises(student, ValueError, u, "triangular", what=what)
+        for other in ("box", "a boxcar", "gaussian2", "not constant", "triangular"):
+            what = f"the unknown kernel {other!r} should be refused"
+            message = expect.raises(student, ValueError, u, other, what=what)
         listed = all(kernel in message for kernel in KERNELS)
         expect.true(listed, "the error does not list the kernels", message, ", ".join(KERNELS))
 
@@ -318,7 +323,7 @@ def kernel_values(student, draw):
         return torch.exp(-0.5 * u * u) if kernel == "gaussian" else (1 - u * u).clamp(min=0)
 
     for kernel in ("gaussian", "epanechnikov"):
-        with expect.stage("the four kernels"), expect.care():
+        with expect.stage("the four kernels"), expect.care("gradients"):
             expect.gradients(student, reference, u, kernel, cotangent=draw.normal(5, 7))
 
 
@@ -462,7 +467,7 @@ def _reaches_the_bandwidth(student, x_train, y_train):
     expect.true(got[2] is not None, what, "no gradient", "a gradient")
     if expect.stands("with ordinary bandwidths"):
         expect.close(got[2], wanted[2], "the gradient of the bandwidth is wrong")
-        with expect.care():
+        with expect.care("gradients"):
             expect.gradients(student, reference, *given)
         return
     for one, leaf in zip(got, leaves, strict=True):
@@ -475,6 +480,9 @@ def _reaches_the_bandwidth(student, x_train, y_train):
 
 @check(
     without={"gradients": "they are a stage of their own, and the check asks for all of them"},
+    asks={
+        "dtype": "(T_q,), (T_k,), (T_k,) -> (T_q,), in the dtype of x",
+    },
     rests_on=(
         "Write a module with one parameter, `log_bandwidth`, a scalar",
         "the natural logarithm of the bandwidth",
@@ -561,7 +569,7 @@ def _learns(module, cotangent, x, x_train, y_train):
     expect.close(got.double().reshape(()), slope, what, rtol=1e-4, atol=1e-6)
     inputs = [item.clone().requires_grad_() for item in (x, x_train, y_train)]
     loss = (_differentiable(*inputs, 2.0) * cotangent).sum()
-    with expect.care():
+    with expect.care("gradients"):
         for got, wanted in zip(by_input, torch.autograd.grad(loss, inputs), strict=True):
             what = "a gradient of the inputs is wrong"
             expect.close(got, wanted, what, rtol=1e-4, atol=1e-6)

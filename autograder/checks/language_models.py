@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from autograder.checking.toolbox import expect, layer_oracles
+from autograder.checking.toolbox.inputs import LONG
 from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
@@ -79,7 +80,6 @@ def _same_pairs(student, texts, summaries, where):
 
 
 @check(
-    core=("gradients",),  # a loss is there to be learned from
     rests_on=(
         "Average -log p(next token) over all tokens that were to be predicted",
         "The first token is not predicted by anything, and PAD never counts",
@@ -192,6 +192,9 @@ def _predicted(values, tokens, only_norm=False):
         "large": "only ids go in; in one model the weights are large",
         "float32": "all weights are float32: positions in this precision are right",
     },
+    asks={
+        "learning": "a gradient must reach every weight",
+    },
     rests_on=(
         "Score what follows each token: (B, T) ids -> (B, T, vocab_size)",
         "√d_model times the rows of the table, plus sinusoidal positions, which count from 0",
@@ -214,7 +217,7 @@ def DecoderOnly(student, draw):  # noqa: N802, the name of the exercise
     logits = module(tokens)
     expect.shape(logits, (2, 5, 11), axes="B, T, vocab_size")
     expect.dtype(logits, torch.float32)
-    with expect.care():
+    with expect.care("again"):
         what = "behind eval() two calls with the same tokens give different scores"
         expect.close(module(tokens), logits, what)
     other = tokens.clone()
@@ -223,7 +226,7 @@ def DecoderOnly(student, draw):  # noqa: N802, the name of the exercise
     expect.close(module(other)[:, :3], logits[:, :3], what, **NEAR)
     what = "the scores differ from PyTorch's layers"
     expect.close(logits, _predicted(values, tokens), what, **NEAR)
-    _same_scores(module, draw, values, ((3, 7), (5, 2)))
+    _same_scores(module, draw, values, ((3, 7), (5, 2), (1, LONG)))
     with expect.care():
         _same_scores(module, draw, values, ((1, 1), (1, 6)))
     values = _decoder_weights(draw, 7, 1)

@@ -51,7 +51,7 @@ def split_heads(student, draw):
             _splits(student, draw.normal(*sizes), n_heads)
     with expect.care():
         expect.close(student(large, 3), _heads_in_loops(large, 3), "large numbers are changed")
-    with expect.care():
+    with expect.care("gradients"):
         reals, cotangent = draw.normal(2, 5, 18), draw.normal(2, 3, 5, 6)
         expect.gradients(student, _heads_in_loops, reals, 3, cotangent=cotangent)
 
@@ -108,7 +108,7 @@ def merge_heads(student, draw):
     with expect.care():
         large = draw.normal(2, 3, 5, 6, scale=1000.0)
         expect.close(student(large), _side_by_side(large), "large numbers are changed")
-    with expect.care():
+    with expect.care("gradients"):
         heads, cotangent = draw.normal(2, 3, 5, 6), draw.normal(2, 5, 18)
         expect.gradients(student, _side_by_side, heads, cotangent=cotangent)
 
@@ -161,6 +161,9 @@ def _close(got, expected, what):
 
 
 @check(
+    asks={
+        "learning": "a gradient must reach every weight",
+    },
     rests_on=(
         "The check has compared it with nn.MultiheadAttention",
         "The projections W_q, W_k, W_v and W_o are linear layers with bias",
@@ -393,7 +396,7 @@ def _sends_gradients(module, oracle, cotangent, *inputs):
     for name, gradient in by_name.items():
         expect.true(gradient is not None, f"no gradient reaches {name}", "None", "a gradient")
         expect.finite(gradient, f"the gradient of {name} is not finite")
-    with expect.care():
+    with expect.care("gradients"):
         for got, expected, name in zip(found, wanted, ("query", "key", "value"), strict=True):
             expect.true(got is not None, f"no gradient reaches the {name}", "None", "a gradient")
             _close(got, expected, f"the gradient of the {name} is wrong")
@@ -433,7 +436,7 @@ def head_updates(student, draw):
             _updates(student, draw.normal(*sizes), draw.normal(sizes[1] * sizes[3], d_model))
     with expect.care():
         _updates(student, draw.normal(2, 3, 5, 6, scale=1000.0), draw.normal(18, 18))
-    with expect.care():
+    with expect.care("gradients"):
         cotangent = draw.normal(2, 3, 5, 7)
         expect.gradients(student, _one_at_a_time, heads, draw.normal(18, 7), cotangent=cotangent)
 
@@ -457,6 +460,9 @@ def _one_at_a_time(heads, W_o):
 
 @check(
     without={"gradients": "a measurement: nothing is trained through it"},
+    asks={
+        "dtype": "of the matrix's dtype",
+    },
     rests_on=(
         "says which share of the sum of all squares",
         "(..., min(m, n)) entry i: share, from 0 to 1",
@@ -537,7 +543,7 @@ def share_heads(student, draw):
             _shares_in_groups(student, draw.normal(*sizes), n_heads)
     with expect.care():
         expect.close(student(large, 6), _in_groups(large, 6), "large numbers are changed")
-    with expect.care():
+    with expect.care("gradients"):
         expect.gradients(student, _in_groups, k, 6, cotangent=draw.normal(2, 6, 7, 9))
 
 
@@ -615,7 +621,7 @@ def _mixes_with_care(student, draw, q, k, v):
     ):
         with expect.care():
             _mixes_in_other_sizes(student, draw, sizes, d_head, scale)
-    with expect.care():
+    with expect.care("gradients"):
         mixing, cotangent = draw.normal(3, 27), draw.normal(2, 3, 5, 8)
         expect.gradients(student, _mixed, q, k, v, mixing, 9, cotangent=cotangent)
 

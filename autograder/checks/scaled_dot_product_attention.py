@@ -72,6 +72,9 @@ def _rows(q, k):
 
 @check(
     without={"gradients": "the norm is read, not trained: autograd's own Jacobian is right, too"},
+    asks={
+        "any shape": "scores may have any number of leading axes",
+    },
     rests_on=(
         "scores may have any number of leading axes",
         "the root of the sum of all squared entries",
@@ -97,7 +100,7 @@ def softmax_gradient_norm(student, draw):
     near = _tensor([[0.0, score] for score in (0.0, 16.5, 17.0, 17.5, 18.0, 18.5, 18.9, 19.5)])
     what = "for the scores (0, 0) and (0, 16.5) to (0, 19.5) the norms are wrong"
     expect.close(student(near), _tensor([_jacobian_norm(row) for row in near]), what)
-    with expect.care():
+    with expect.care("any shape"):
         for lead in ((1, 3), (2, 3, 1)):
             _of_leading_axes(student, draw, lead)
     with expect.care():
@@ -129,6 +132,9 @@ MASKED = "with a mask and return_weights"
 
 
 @check(
+    asks={
+        "any shape": "The leading axes can be anything",
+    },
     rests_on=(
         "leading axes can be anything: nothing, a batch, a batch and heads",
         "bool that broadcasts to (..., T_q, T_k)",
@@ -169,7 +175,7 @@ def scaled_dot_product_attention(student, draw):
     _of_size(student, draw, (1,), 1, 7, 9, 1, block=expect.care)
     _of_size(student, draw, (2, 1), 5, 1, 6, 3, block=expect.care)
     _of_size(student, draw, (3,), 2, 5, 1, 6, block=expect.care)
-    with expect.stage(LEADING), expect.care():
+    with expect.stage(LEADING), expect.care("gradients"):
         cotangent = draw.normal(2, 3, 5, 8)
         reference = F.scaled_dot_product_attention
         expect.gradients(student, reference, q, k, v, cotangent=cotangent)
@@ -346,9 +352,9 @@ def _same_gradients(module, inputs, weights, cotangent):
         loss = (_head(*leaves) * cotangent).sum()
         expected = torch.autograd.grad(loss, leaves)
     by_name, found = module.gradients(*inputs, cotangent=cotangent)
-    for name, wanted in zip(NAMES, expected[len(inputs) :], strict=True):
-        _same_gradient(by_name[name], wanted, name)
-    with expect.care():
+    with expect.care("gradients"):
+        for name, wanted in zip(NAMES, expected[len(inputs) :], strict=True):
+            _same_gradient(by_name[name], wanted, name)
         for got, wanted in zip(found, expected, strict=False):
             _same_gradient(got, wanted, "an input")
 

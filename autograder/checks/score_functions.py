@@ -84,6 +84,9 @@ STAGE = {
 
 
 @check(
+    asks={
+        "gradients": "Gradients flow back to q, k and the weights",
+    },
     rests_on=(
         "Write all five for whole batches: queries (B, T_q, d_q)",
         "a dict of tensors; only those of the kind are used",
@@ -144,7 +147,7 @@ def _score_with_care(student, draw, q, k, square):
         with expect.stage(STAGE[kind]), expect.care():
             got = student(kind, few, loud, weights)
             expect.close(got, _scores(kind, few, loud, weights), what)
-    with expect.stage(LEARNED), expect.care():
+    with expect.stage(LEARNED), expect.care("gradients"):
         what = "the gradient of the bilinear scores is wrong"
         cotangent = draw.normal(2, 5, 7)
         expect.gradients(
@@ -154,6 +157,7 @@ def _score_with_care(student, draw, q, k, square):
 
 @check(
     without={"gradients": "what is asked for is the matrix: nothing is learned through it"},
+    asks={"dtype": "in the dtype wanted"},
     rests_on=(
         "bilinear score equals theirs, for every query and key",
         "W (d_q, d_k): qᵀ W k is the score of that kind",
@@ -315,7 +319,7 @@ def gaussian_scores(student, draw):
         gaps = q.unsqueeze(2) - k.unsqueeze(1)
         return -gaps.pow(2).sum(3) / (2 * bandwidth**2)
 
-    with expect.care():
+    with expect.care("gradients"):
         expect.gradients(student, reference, q, k, 0.8, cotangent=draw.normal(2, 5, 7))
 
 
@@ -388,6 +392,10 @@ def _local_weights(scores, centres, D):
 
 
 @check(
+    asks={
+        "gradients": "Through this factor a gradient reaches the centre",
+        "large scores": "Scores of ±1000 are fine",
+    },
     rests_on=(
         "a softmax over the keys inside the window, times a Gaussian",
         "Through this factor a gradient reaches the centre",
@@ -429,7 +437,7 @@ def predictive_local_weights(student, draw):
     what = "the gradient is wrong (it should reach the scores and the centres)"
     cotangent = draw.normal(5, 9)
     expect.gradients(student, reference, scores, centres, 3, cotangent=cotangent, what=what)
-    with expect.care():
+    with expect.care("large scores"):
         loud = 1000 * torch.where(scores > 0, 1.0, -1.0) + scores
         loud[0, 4], loud[0, 8], loud[1] = -1000.0, 1000.0, -1000.0
         weights = student(loud, centres, 3)

@@ -198,11 +198,14 @@ def encode(student, draw):
 
 
 @check(
+    asks={
+        "dtype": "same shape and dtype as source",
+    },
     rests_on=(
         "Reverse each sequence within its true length, and leave the padding after it.",
         "ids or vectors, filled up after the true end",
         "same shape and dtype as source",
-    )
+    ),
 )
 def reverse_source(student, draw):
     """Every sequence reversed within its true length."""
@@ -278,7 +281,10 @@ def shift_right(student, draw):
 
 
 @check(
-    core=("gradients",),
+    asks={
+        "gradients": "0, with a gradient of 0, if there are none",
+        "no token": "If no letter is left, the loss is 0.",
+    },
     rests_on=(
         "neither over padding, nor sequence by sequence",
         "positions with PAD do not count, not even where the score of PAD is -inf",
@@ -396,10 +402,10 @@ def _forbids_padding(student, logits, target):
 
 def _copes_without_tokens(student, logits):
     padding = torch.full(logits.shape[:2], PAD)
-    with expect.care():
+    with expect.care("no token"):
         what = "where all targets are PAD the loss is not 0"
         expect.close(student(logits, padding), _tensor(0.0), what)
-    with expect.care():
+    with expect.care("no token"):
         gradient = student.gradients(logits, padding)[0]
         what = "where all targets are PAD the gradient of the logits is not 0"
         expect.true(gradient is not None, what, "no gradient", "a gradient of 0")
@@ -557,7 +563,7 @@ def greedy_decode(student, draw):
                 written = student(draw.strided(states)[:1], contexts[:1], weights, 12).tolist()
                 what = "one sequence alone is written wrongly"
                 expect.true(written == [rows[0]], what, _rows(written), _rows([rows[0]]))
-    with expect.stage("rows that end together"), expect.care():
+    with expect.stage("rows that end together"), expect.care("float32"):
         single = {name: weight.float() for name, weight in start[2].items()}
         written = student(start[0].float(), start[1].float(), single, 5).tolist()
         what, counted = "in float32 a decoder that counts does not write 3 4 5 6 EOS", [3, 4, 5, 6]

@@ -138,6 +138,8 @@ def merge_pair(student, draw):
     )
     _same(student([7, 7, 7], (7, 7), 300), [300, 7], "merging (7, 7) in [7, 7, 7] is wrong")
     _same(student([7, 7, 7, 7], (7, 7), 300), [300, 300], "merging (7, 7) in [7, 7, 7, 7] is wrong")
+    for ids, pair in (([7, 8], (7, 8)), ([7, 7], (7, 7))):
+        _same(student(ids, pair, 300), [300], f"merging {pair} in {ids} is wrong")
     for ids in ([], [7], [8], [9, 9, 9], [8, 7], [7, 9, 8]):
         _same(student(ids, (7, 8), 300), ids, f"{ids} holds no (7, 8) and should stay as it is")
     got = student([0, 0, 5, 0, 300, 0], (0, 5), 256)
@@ -408,6 +410,8 @@ def bpe_decode(student, draw):
     expect.equal(student([97, 256, 257], merges), "aab ab", what + "[97, 256, 257] is read wrongly")
     expect.equal(student([258, 99], merges), "c abc", what + "[258, 99] is read wrongly")
     expect.equal(student([], merges), "", "no tokens are an empty text")
+    for token, text in ((97, "a"), (256, "ab"), (258, "c ab"), (195, "\ufffd")):
+        expect.equal(student([token], merges), text, what + f"[{token}] is read wrongly")
     expect.equal(student([195, 159, 33], []), "ß!", "the bytes 195, 159, 33 are read wrongly")
     smile = list("🙂".encode())
     got = student([256, 257], [tuple(smile[:2]), tuple(smile[2:])])
@@ -427,7 +431,6 @@ def bpe_decode(student, draw):
 
 
 @check(
-    core=("gradients",),
     rests_on=(
         "rows of the table times √d_model",
         "(B, T, d_model) rows of the table",
@@ -499,6 +502,9 @@ def _close_waves(got, expected, what):
 
 @check(
     without={"gradients": "positions are counted, not learned"},
+    asks={
+        "dtype": "of the positions' dtype",
+    },
     rests_on=(
         "column 2i: sin(position / 10000^(2i / d_model)); column 2i + 1: cos of the same",
         "Mind that sines and cosines take turns",
@@ -565,6 +571,9 @@ def _starts_small(student):
 
 
 @check(
+    asks={
+        "learning": "Adds a learned vector to each position",
+    },
     rests_on=(
         "first T rows are added to the sequences",
         "Every sequence of the batch gets the same",
@@ -612,7 +621,7 @@ def _adds_rows(layer, table, draw):
     wanted = torch.zeros(11, 18, dtype=F64)
     wanted[:5] = cotangent.sum(0)
     expect.close(named["table"], wanted, "the gradient of the table is wrong")
-    with expect.care():
+    with expect.care("gradients"):
         expect.true(inner is not None, "no gradient reaches x")
         expect.close(inner, cotangent, "the gradient of x is wrong")
     with expect.care():
@@ -633,6 +642,9 @@ def _turned(x, positions):
 
 @check(
     without={"gradients": "positions are counted, not learned; that of x is compared"},
+    asks={
+        "dtype": "of x's dtype",
+    },
     rests_on=(
         "turned by position / 10000^(2i / d_head), from the first axis towards the second",
         "The lengths of the vectors stay as they are",
@@ -667,7 +679,7 @@ def rotary(student, draw):
         far, loud = positions + 150.0, 50.0 * x
         what = "for numbers in the hundreds the result is wrong"
         expect.close(student(loud, far), _turned(loud, far), what, atol=0.05)
-    with expect.care():
+    with expect.care("gradients"):
         q, m, cotangent = draw.normal(5, 6), draw.uniform(5, high=30.0), draw.normal(5, 6)
         got = student.gradients(q, m, cotangent=cotangent)[0]
         expect.true(got is not None, "no gradient flows back to x")
@@ -688,8 +700,9 @@ def _counts_beyond_bfloat16(student, draw):
     got = student(x, positions)
     expect.shape(got, x.shape)
     what = "with x in bfloat16 and positions in float32 the result should be of x's dtype"
-    expect.true(got.dtype == x.dtype, what, str(got.dtype), str(x.dtype))
-    expected = _turned(x.double(), positions.double()).bfloat16()
+    with expect.care("dtype"):
+        expect.true(got.dtype == x.dtype, what, str(got.dtype), str(x.dtype))
+    got, expected = got.double(), _turned(x.double(), positions.double())
     what = "with x in bfloat16 and positions 0.0 to 599.0 in float32 the values are wrong"
     expect.close(got, expected, what, atol=0.05)
 

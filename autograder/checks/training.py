@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -50,7 +51,9 @@ def noam_learning_rate(student, draw):
 
 
 @check(
-    core=("gradients",),
+    asks={
+        "no token": "0, with a gradient of 0, if no token is real",
+    },
     rests_on=(
         "Return the mean of this loss over all real tokens",
         "Where the target is PAD there is no loss, neither from the first part",
@@ -93,10 +96,10 @@ def label_smoothed_loss(student, draw):
     _infinite_where_nobody_asks(student, oracle, logits, target)
     expect.gradients(student, oracle, logits, target, what="the gradient of the scores is wrong")
     nothing, what = torch.zeros(5, 7, dtype=torch.int64), "where no token is real the loss is 0"
-    with expect.care():
+    with expect.care("no token"):
         expect.close(student(logits, nothing), torch.zeros((), dtype=F64), what)
     what = "where no token is real the gradient is 0"
-    with expect.care():
+    with expect.care("no token"):
         expect.gradients(student, lambda logits, _: 0 * logits.sum(), logits, nothing, what=what)
 
 
@@ -257,14 +260,15 @@ def epoch_order(student, draw):
     """A permutation, the same when asked again, another for other epochs and seeds; all occur."""
     n, seed, epoch = *draw.integers(200, 2000, 1).tolist(), *draw.integers(1, 1000, 2).tolist()
     order = student(n, seed, epoch)
-    fits = isinstance(order, list) and all(type(index) is int for index in order)
+    fits = isinstance(order, list | tuple) and all(type(index) is int for index in order)
     expect.true(fits, "the result is not a list of ints", expect.describe(order), "a list of ints")
     what = f"the order is no permutation of 0 … {n - 1}"
     expect.equal(sorted(order), list(range(n)), what)
     what = f"asked again for seed={seed}, epoch={epoch}, which is all it may depend on, it differs"
-    expect.equal(student(n, seed, epoch), order, what)
+    expect.equal(student(n, seed, epoch), list(order), what)
     what = f"seed={seed}, epoch={epoch}: the batches come in the order of their numbers"
-    expect.true(order != list(range(n)), what, "0, 1, 2, …", "a random order")
+    expect.true(list(order) != list(range(n)), what, "0, 1, 2, …", "a random order")
+    _is_well_shuffled(order)
     seen = {}
     near = [(one, other) for one in range(6) for other in range(6)]
     steps = 10, 100, 1000, 10_000, 256, 1024, 65_536  # where 10 · seed + epoch, and so on, repeats
@@ -282,6 +286,25 @@ def epoch_order(student, draw):
         with expect.care():
             what = f"with n_batches={n} the order is wrong"
             expect.equal(student(n, seed, epoch), list(range(n)), what)
+
+
+def _is_well_shuffled(order):
+    """Of at least 200 numbers a random order has a third of them between neighbours, on average."""
+    n = len(order)
+    for what, steps in (
+        ("the batches do not get far from their places", [o - i for i, o in enumerate(order)]),
+        ("batches that stand beside each other stay near each other", _hops(order)),
+    ):
+        mean = sum(map(abs, steps)) / n
+        far = f"{mean:.0f} places on average, of {n}"
+        expect.true(mean > n / 4, what, far, f"about {n / 3:.0f}: every order is as likely")
+    what = "the steps from one batch to the next repeat: the order follows from them"
+    kinds = len({step % n for step in _hops(order)})
+    expect.true(kinds > n / 4, what, f"{kinds} different steps among {n}", "steps of all sizes")
+
+
+def _hops(order):
+    return [after - before for before, after in pairwise(order)]
 
 
 @check(
@@ -480,6 +503,9 @@ SMALL = {"scale": 0.1, "smoothing": 0.9, "max_norm": 1e6}  # gradients shorter t
         "again": "every call changes the model",
         "large": "ids go in",
     },
+    asks={
+        "no token": "0, with gradients of 0, if no token is real",
+    },
     rests_on=(
         "as if they were one big batch",
         "Learn from the batches, in one step and in training mode",
@@ -592,7 +618,7 @@ def _returns_the_loss(student, draw, losses):
     nothing = [(source, torch.zeros_like(target)) for source, target in batches]
     expect.true(not _remembers(module, batches), what, "a loss with a history", "a detached loss")
     module, model, _ = _trained(student, draw, smoothing=0.2)
-    with expect.care():
+    with expect.care("no token"):
         what = "where no token is real the loss should be 0"
         expect.close(module(nothing), torch.zeros((), dtype=F64), what)
         _same_place(
@@ -618,6 +644,9 @@ def _same_place(module, model, when):
 
 @check(
     without={"gradients": "the loss is computed without gradients", "large": "ids go in"},
+    asks={
+        "no token": "If no token is real, it is 0",
+    },
     rests_on=(
         "the loss per real token over all batches, (): without dropout or gradients",
         "on text that it does not learn from",
@@ -658,7 +687,7 @@ def Evaluation(student, draw):  # noqa: N802, the name of the exercise
     what = "smoothing is 0 by default: the loss differs"
     expect.close(module(batches), _loss(model, batches, 0.0).detach(), what)
     batches = [(source, torch.zeros_like(target)) for source, target in batches]
-    with expect.care():
+    with expect.care("no token"):
         what = "where no token is real the loss should be 0"
         expect.close(module(batches), torch.zeros((), dtype=F64), what)
 

@@ -276,6 +276,9 @@ def _many_steps(student, draw):
 @check(
     without=GRADIENTS_APART,
     core=("device",),
+    asks={
+        "no token": "If no share has one, all are 0.",
+    },
     rests_on=(
         ON_A_GPU,
         "those of the mean loss over the real tokens of its own share",
@@ -292,7 +295,7 @@ def data_parallel_gradients(student, draw):
     _joined(student(two, [3, 1]), [torch.tensor([2.0, 2.0], dtype=F64)], case)
     empty = [two[0], [torch.zeros(2, dtype=F64)]]
     _joined(student(empty, [4, 0]), two[0], "gradients of 4 tokens and of none")
-    with expect.care():
+    with expect.care("no token"):
         _joined(student([empty[1]] * 2, [0, 0]), empty[1], "two shares without a token")
     with expect.care():
         _joined(student(two[:1], [7]), two[0], "one process")

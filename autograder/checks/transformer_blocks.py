@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect, layer_oracles
+from autograder.checking.toolbox.inputs import LONG
 from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
@@ -24,6 +25,9 @@ def _tensor(*numbers):
 
 
 @check(
+    asks={
+        "learning": "then a learned scale and shift per feature",
+    },
     rests_on=(
         "LayerNorm brings every vector to mean 0 and variance 1",
         "Normalise over the last axis: (..., d_model) to (..., d_model)",
@@ -560,7 +564,9 @@ def DecoderLayer(student, draw):  # noqa: N802
         for name in _right():
             module = _built(student, values, BOTH[name])
             what = f"the {name} layer differs from nn.TransformerDecoderLayer"
-            expect.close(module(x, memory), oracles[name](x, memory, tgt_mask=~_causal(5)), what)
+            for given in (x, draw.normal(2, LONG, 18)):
+                expected = oracles[name](given, memory, tgt_mask=~_causal(given.shape[1]))
+                expect.close(module(given, memory), expected, f"with T_q={given.shape[1]} {what}")
             _masked_decoder(module, draw, oracles[name], name)
         if expect.stands("pre-norm"):
             fused = _built(student, values, True, fused=True)

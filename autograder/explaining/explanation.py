@@ -76,7 +76,7 @@ def find(course: Course, lesson: str, student: str, exercise: str) -> tuple[Hand
         raise CourseError(
             f"{slug} has no exercise called {exercise!r}; there are: {', '.join(parts)}"
         )
-    part = parts[exercise] | {"care_share": kept.care_share}
+    part = parts[exercise] | {"care": kept.care}
     checked = next(one for one in kept.exercises if one.name == exercise)
     if checked.is_open or not checked.reason:
         what = "left open" if checked.is_open else f"taken for right, {_points(part)}"
@@ -93,7 +93,7 @@ def explain(course: Course, handed: Handed, part: Row, sandbox: Sandbox) -> str:
         raise CourseError(f"{place} is gone or damaged: grade it again") from None
     item = registry.find(part["name"])
     cells = replay.sources(notebook, item.name)
-    made = replay.replay(item, sandbox, cells, part["reason"], part["care_share"])
+    made = replay.replay(item, sandbox, cells, part["reason"], part["care"])
     solved = [one for one in notebook["cells"] if cell_metadata.is_solution(one)]
     answer = [one["source"] for one in solved if cell_metadata.exercise(one) == item.name]
     said = {
@@ -170,7 +170,9 @@ def _call(made: Replay | None, item: Check, sandbox: Sandbox, cells: list[str]) 
         return _stopped(made, item)
     tried = _tried(made, item, sandbox, cells) if target is not None else None
     if tried is not None:
-        return _shown(PASTE, *tried)
+        text, *prints = tried
+        where = program.remark(made.failure.place if made.failure else "")
+        return _shown(PASTE, where + text, *prints)
     text = program.by_seed(item.name, made.seed)
     said = str(made.refused or f"{item.name}: correct.") if target is not None else ""
     return _shown(STRICT * made.is_as_right + BY_SEED, text, str(made.failure), said)

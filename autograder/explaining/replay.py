@@ -20,6 +20,7 @@ from autograder.inside.limits import Limits, out_of_memory
 from autograder.sandbox.clock import Allowance
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
+from autograder.settings import Care
 
 SEED = re.compile(r"^  seed +(\d+)$", re.MULTILINE)
 ANY_SEED = 1  # where none is on record
@@ -100,7 +101,7 @@ def answers(given: AnyAnswer, questions: Sequence[Question]) -> list[Replied]:
 
 
 def replay(
-    item: Check, sandbox: Sandbox, cells: Sequence[str], reason: str, care_share: float
+    item: Check, sandbox: Sandbox, cells: Sequence[str], reason: str, rule: Care
 ) -> Replay | None:
     """Judge the answer to the exercise of ``item`` as the grading did, with the seed in ``reason``.
 
@@ -115,7 +116,7 @@ def replay(
     try:
         try:
             with _bounds(sandbox.limits) as time:
-                made.failure = run_check(item, Waiting(given, time), made.seed, True, care_share)
+                made.failure = run_check(item, Waiting(given, time), made.seed, True, rule)
         except StudentLost as lost:
             made.stopped = str(lost)
         if made.passes:
@@ -130,7 +131,7 @@ def replay(
         if not out_of_memory(error):
             raise
         made.stopped = "the check takes too much memory over the results"
-    made.refused = _of_library(made, item, care_share)
+    made.refused = _of_library(made, item, rule)
     return made
 
 
@@ -152,11 +153,11 @@ def _compare(made: Replay, given: Sequence[Replied], right: Sequence[Replied]) -
         made.lost = made.questions[len(given)]
 
 
-def _of_library(made: Replay, item: Check, care_share: float) -> CheckFailed | None:
+def _of_library(made: Replay, item: Check, rule: Care) -> CheckFailed | None:
     """Ask the course's own answer on the same inputs: a check that refuses it is wrong."""
     target = reference(item)
     if target is None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return run_check(item, LocalAnswer(target), made.seed, care_share=care_share)
+        return run_check(item, LocalAnswer(target), made.seed, rule=rule)

@@ -27,7 +27,7 @@ from autograder.grading.notebook import records
 from autograder.grading.notebook.submission import MAX_BYTES, read_bytes
 from autograder.grading.running.pool import Pool
 from autograder.sandbox.bubblewrap import walls
-from autograder.settings import care_share
+from autograder.settings import care
 
 _find_notebooks, _convert_notebooks = Autograde.init_notebooks, Autograde.convert_notebooks
 
@@ -146,8 +146,8 @@ class RunInSandbox(NbGraderPreprocessor):
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
         course, one = _about(self, resources)
-        share, text = care_share(course.root), json.dumps(nb)
-        task = Task(one.lesson, text, self.sandbox, secrets=course.secrets, care_share=share)
+        rule, text = care(course.root), json.dumps(nb)
+        task = Task(one.lesson, text, self.sandbox, secrets=course.secrets, care=rule)
         graded = self._graded(task)
         graded.result.student = one.student
         course.write_companions(one)

@@ -21,7 +21,7 @@ from autograder.releasing.record import kept_recordings
 from autograder.releasing.shown_mistakes import shown_mistakes
 from autograder.releasing.solution_leaks import all_lessons
 from autograder.sandbox import visible_files
-from autograder.settings import CARE_SHARE, COURSE, FILE, care_share
+from autograder.settings import COURSE, FILE, USUAL, care
 from autograder.term import class_notebooks, course_file
 from autograder.term.course_file import LessonChoice
 
@@ -63,8 +63,9 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     files = {one.relative_to(ROOT).as_posix(): one.read_bytes() for one in paths if one.is_file()}
     for lesson in chosen:
         files |= _of_lesson(lesson)
-    if (share := care_share()) != CARE_SHARE:
-        files["course.toml"] = f"care_share = {share:g}\n".encode()
+    if (rule := care()) != USUAL:
+        switch = "care_everywhere = true\n" * rule.everywhere
+        files["course.toml"] = f"care_share = {rule.share:g}\n{switch}".encode()
     return dict(sorted({**files, **_pages(chosen)}.items()))
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder import ROOT, CourseError, cell_metadata
-from autograder.settings import care_share, earned
+from autograder.settings import care, earned
 
 OPEN, BEGUN, DONE = "open", "begun", "done"
 SIGNS = {OPEN: "○", BEGUN: "◐", DONE: "●"}
@@ -180,8 +180,8 @@ def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> t
     lines = [line for one in outputs for line in _text(one.get("text")).splitlines()]
     if f"{name}: correct." in lines:
         return DONE, 0.0
-    if any(line.startswith(f"{name}: right.") for line in lines):
-        return DONE, care_share()
+    if right := [line for line in lines if line.startswith(f"{name}: right.")]:
+        return DONE, 0.0 if right[0].startswith(f"{name}: right. A note:") else care().share
     told = [one["traceback"] for one in outputs if isinstance(one.get("traceback"), list)]
     lost = COSTS.search("\n".join(_text(line) for lines in told for line in lines))
     return BEGUN, float(lost[1]) / float(lost[2]) if lost else 1.0

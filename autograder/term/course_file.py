@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 from pydantic.dataclasses import dataclass
 
 from autograder import ROOT, CourseError, lessons
-from autograder.settings import care_share
+from autograder.settings import care
 
 NAME = "class/course.toml"
 CONFIG = ConfigDict(extra="forbid")
@@ -57,8 +57,9 @@ def _moment(said: object, zone: object) -> datetime:
 def _time(said: object) -> object:
     """What is a time, as it was said: its zone is that of the class, which is read elsewhere."""
     try:
-        read_time(said)  # refuses a time that cannot be told in UTC
-        return _moment(said, None)
+        moment = _moment(said, "the class")
+        read_time(moment, UTC)  # refuses a time that cannot be told in UTC
+        return moment
     except CourseError as error:
         raise ValueError(str(error)) from None
 
@@ -77,6 +78,19 @@ Percent = Annotated[Number, Field(ge=0, le=100)]
 Names = tuple[Annotated[str, Field(min_length=1)], ...]
 People = Mapping[str, Names]  # students' ids, by section or group
 Time = Annotated[datetime, BeforeValidator(_time)] | None
+
+
+def late_by(seconds: float) -> str:
+    """By how much something came too late, in words, or '' for nothing.
+
+    >>> late_by(91 * 60), late_by(90_000), late_by(1), late_by(0)
+    ('1 h 31 min late', '1 d 1 h late', '1 s late', '')
+    """
+    left, parts = int(-(-seconds // 1)), list[str]()
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        parts += [f"{count} {unit}"] * bool(count)
+    return f"{' '.join(parts[:2])} late" if parts else ""
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -136,7 +150,8 @@ class Choices:
     sections: People = field(default_factory=dict)
     groups: People = field(default_factory=dict)
     chosen: bool = False  # whether the file says which lessons there are
-    care_share: Any = None  # this and the next are read by ``settings``
+    care_share: Any = None  # this and the next two are read by ``settings``
+    care_everywhere: Any = None
     own: Any = None
 
     @property
@@ -148,11 +163,15 @@ class Choices:
         """The groups that hand in a lesson together: none where everybody does by themselves."""
         return self.groups if slug in self.lessons and not self.lessons[slug].alone else {}
 
+    def here(self, moment: datetime) -> datetime:
+        """A time of nbgrader's in the class's zone; without one, in this machine's."""
+        return moment.replace(tzinfo=UTC).astimezone(self.timezone)
+
     def shown(self, moment: datetime | None) -> str:
         """A time of nbgrader's in the class's zone, or ''."""
         if moment is None:
             return ""
-        here = moment.replace(tzinfo=UTC).astimezone(self.timezone)
+        here = self.here(moment)
         told = f"{here:%a} {here.day} {here:%b %Y, %H:%M}"
         return told if self.timezone else f"{told} {here:%Z}"
 
@@ -162,7 +181,7 @@ def read(root: Path | str = ROOT) -> Choices:
 
     Raises CourseError, in one sentence, for what cannot be read or is not understood.
     """
-    care_share(root)  # refuses what is no TOML, and a share that is none
+    care(root)  # refuses what is no TOML, a share that is none, a switch that is none
     path = Path(root) / NAME
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return parse(path, text, there(root))
@@ -223,7 +242,12 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _dated(path: Path, one: LessonChoice, zone: tzinfo | None) -> LessonChoice:
-    """The same with dates in UTC."""
+    """The same with dates in UTC. Without a zone, they would be others on another machine."""
+    if zone is None and any(at and at.tzinfo is None for at in (one.release, one.due)):
+        raise CourseError(
+            f"{path}: the dates of {one.slug} name no zone: write that of the class at the top of "
+            'the file, as timezone = "Europe/Berlin"'
+        )
     release, due = (at and read_time(at, zone) for at in (one.release, one.due))
     if release and due and due <= release:
         raise CourseError(f"{path}: lesson {one.slug} is due ({one.due}) before it is released")

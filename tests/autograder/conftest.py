@@ -92,7 +92,7 @@ def judge(known):
     """Run the check of ``half`` on an answer; returns the CheckFailed, or None."""
 
     def run(answer, item=HALF, seed=7):
-        return run_check(item, LocalAnswer(answer), seed)
+        return run_check(item, LocalAnswer(answer), seed, told={})
 
     return run
 

@@ -12,6 +12,7 @@ import torch
 
 from autograder import check
 from autograder.checking.toolbox.expect import CheckFailed
+from autograder.settings import Care
 
 
 def right(scores, dim):
@@ -44,13 +45,21 @@ def test_stock_nbgrader_gets_the_part_that_is_left(monkeypatch, share, given):
 
     careless.__module__ = "__main__"
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
-    monkeypatch.setattr(check, "care_share", lambda: share)
+    monkeypatch.setattr(check, "care", lambda: Care(share))
     monkeypatch.setattr(check, "_points", lambda item: 1.0)
     if given is None:
         with pytest.raises(CheckFailed, match="costs     100% of the points"):
             check.softmax(careless)
     else:
         assert check.softmax(careless) == given
+
+
+def test_a_compiled_answer_is_judged_as_it_was_written(capsys):
+    def backend(*_):
+        raise AssertionError("it was compiled")
+
+    assert check.softmax(torch.compile(right, backend=backend)) is None
+    assert capsys.readouterr().out == "softmax: correct.\n"
 
 
 def labels(said):

@@ -13,6 +13,8 @@ from autograder.checking.diagnosis.stored_replies import Comparison, of_answer
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
+from autograder.lessons import name_of
+from autograder.settings import COURSE
 
 LEAST_MISTAKES, LEAST_ALTERNATIVES = 3, 2
 LEAST_CARELESS = 2  # where anything can be forgotten
@@ -46,17 +48,17 @@ def too_few(item: registry.Check) -> Iterator[str]:
 
 
 def careless_answers(item: registry.Check, seeds: Sequence[int]) -> Iterator[str]:
-    """What is wrong with the stored careless answers: each loses the care share, and no more."""
+    """What is wrong with the stored careless answers: each is right, and told what it lacks."""
     kept = registry.careless_answers(item)
     if len(kept) < LEAST_CARELESS and "care" not in dict(item.without):
         yield f"{item.name} has {len(kept)} careless answers; it needs at least {LEAST_CARELESS}"
     for known in kept:
         for seed in seeds:
-            failure = run_check(item, LocalAnswer(known.target), seed)
+            failure = run_check(item, LocalAnswer(known.target), seed, told={})
             if failure is None or not failure.is_careless:
                 yield (
-                    f"{item.name}: the careless answer {known.name} does not lose the care share "
-                    f"(seed {seed}): {failure or 'it earns everything'}"
+                    f"{item.name}: the careless answer {known.name} is not told of its care alone "
+                    f"(seed {seed}): {failure or 'nothing is said'}"
                 )
                 break
 
@@ -123,7 +125,8 @@ def unsupported(item: registry.Check, text: str) -> Iterator[str]:
     """The phrases that a check's core rests on and its lesson does not say, a line each."""
     if not item.rests_on:
         yield f"{item.name}: its check does not say on which phrases of the text its core rests"
-    for phrase in item.rests_on:
+    taught = [said for lesson, said in COURSE.care.values() if name_of(lesson) == item.lesson]
+    for phrase in (*item.rests_on, *dict(item.asks).values(), *taught):
         if words(phrase) not in text:
             yield f"{item.name}: its check rests on {phrase!r}, which the lesson does not say"
 

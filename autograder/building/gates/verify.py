@@ -208,7 +208,7 @@ class _Gates:
                 if accepts(item, LocalAnswer(known.target), seed):
                     lucky.setdefault(known.name, seed)
             for known in right:
-                failure = run_check(item, LocalAnswer(known.target), seed)
+                failure = run_check(item, LocalAnswer(known.target), seed, told={})
                 if failure is not None:
                     refused.setdefault(known.name, failure)
         return lucky, refused

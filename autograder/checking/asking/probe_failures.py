@@ -7,7 +7,7 @@ import torch
 
 from autograder.checking.asking.questions import Question, Replied, floating_places
 from autograder.checking.toolbox.describe_values import describe
-from autograder.checking.toolbox.failure import CheckFailed, no_gradient
+from autograder.checking.toolbox.failure import LEARNING, CheckFailed, no_gradient
 from autograder.checking.toolbox.same_tensors import tensors_of
 from autograder.inside.answer import LEFT_BEHIND
 from autograder.inside.device.rehearsal import Unrehearsable
@@ -102,7 +102,9 @@ def _refuse_float32(got: Replied, wanted: Replied, question: Question) -> None:
             raise CheckFailed("with float32 arguments the result has another form")
         if one.dtype != other.dtype:
             what = "the dtype is wrong: float32 goes in, something else comes out"
-            raise CheckFailed(what, str(one.dtype), str(other.dtype))
+            failure = CheckFailed(what, str(one.dtype), str(other.dtype))
+            failure.care = "dtype"
+            raise failure
         if not other.is_floating_point():
             continue
         if not _near(one, other, ROOM) and not _cancels(one, other, question):
@@ -153,6 +155,11 @@ def _refuse_gradients(got: Replied, wanted: Replied, places: list[int]) -> None:
     # rounding makes it of the others.
     others = [*wanted.value[0].values(), *wanted.value[1]]
     least = FAINT * max((_largest(one) for one in others if one is not None), default=0.0)
+    for name, other in wanted.value[0].items():
+        if has_gradient(other) and not has_gradient(got.value[0].get(name)):
+            failure = no_gradient(name)
+            failure.care = LEARNING
+            raise failure
     for name, other in wanted.value[0].items():
         _refuse_gradient(got.value[0].get(name), other, name, least)
     for place, one, other in zip(places, got.value[1], wanted.value[1], strict=False):

@@ -59,7 +59,7 @@ def dtype(got: Any, expected: torch.dtype) -> None:
         failure = of_form(f"the dtype is wrong{reason}", str(got.dtype), str(expected), got)
         if {got.dtype, expected} != {torch.float32, torch.float64}:
             raise failure
-        careless(failure)
+        careless(failure, "dtype")
 
 
 def finite(got: Any, what: str = "the result is not finite") -> None:
@@ -103,9 +103,21 @@ def rows_sum_to_one(weights: Any, dim: int = -1, what: str = "the weights do not
 
 
 def equal(got: Any, expected: Any, what: str) -> None:
-    """``got == expected`` for plain values other than tensors, and of the same types."""
+    """``got == expected`` for plain values other than tensors, and of the same types.
+
+    Where a list is expected, a tuple is as good.
+    """
+    got = _listed(got, expected)
     if not identical(got, expected):
         raise CheckFailed(what, *describe_both(got, expected))
+
+
+def _listed(got: Any, expected: Any) -> Any:
+    """The value with lists where the expected one has them."""
+    if isinstance(expected, list) and isinstance(got, list | tuple):
+        beside = [*expected, *[None] * len(got)]
+        return [_listed(one, other) for one, other in zip(got, beside, strict=False)]
+    return got
 
 
 def parts(got: Any, *names: str) -> Sequence[Any]:

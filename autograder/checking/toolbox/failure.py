@@ -11,21 +11,24 @@ from autograder.settings import count
 
 WIDTH = 88  # characters of a line
 LIKELY_WIDTH = WIDTH - 12  # with its label
+LEARNING = "learning"  # the kind of care that is missing where no gradient reaches a weight
 
 
 class CheckFailed(AssertionError):
     """A failed expectation; str() is the message that the student reads.
 
     ``about`` is the result whose form it is about.
-    ``exercise``, ``likely``, ``seed``, ``cost`` and ``costs`` are filled in by the runner. ``cost``
-    is what it takes, from 0 to 1 of the exercise's points: 1 where the answer is wrong, the share
-    of the stages that fail, or the care share where it is right but for something that good code
-    does besides; ``costs`` names the stages that are lost. ``points`` are those of the exercise,
-    where they are known.
+    ``exercise``, ``likely``, ``place`` (where in their code it fails), ``seed``, ``cost`` and
+    ``costs`` are filled in by the runner. ``cost`` is what it takes, from 0 to 1 of the exercise's
+    points: 1 where the answer is wrong, the share of the stages that fail, or the care share where
+    it is right but for something that good code does besides; ``costs`` names the stages that are
+    lost. ``points`` are those of the exercise, where they are known.
     """
 
     is_stub = False  # whether nothing was written yet
     is_careless = False  # whether the answer is right but for its care
+    care = ""  # the kind of care that is missing
+    is_note = False  # whether no text has asked for it, so that it costs nothing
     is_form = False  # whether nothing is said but of the form of a result
     kind = message = ""  # of the exception that the answer raised, if it did
 
@@ -33,7 +36,7 @@ class CheckFailed(AssertionError):
         super().__init__(what)
         self.about: object = None
         self.what, self.got, self.expected = what, got, expected
-        self.exercise, self.likely = "", ""
+        self.exercise, self.likely, self.place = "", "", ""
         self.seed: int | None = None
         self.stage = ""  # in which it came up
         self.cost, self.costs = 1.0, ""
@@ -48,12 +51,15 @@ class CheckFailed(AssertionError):
         return failure
 
     def __str__(self) -> str:
-        said = f"right. One thing to mend: {self.what}" if self.is_careless else self.what
+        said = self.what
+        if self.is_careless:
+            said = f"right. {'A note' if self.is_note else 'One thing to mend'}: {self.what}"
         head = f"{self.exercise}: {said}." if self.exercise else f"{said}."
         parts = {
             "got": self.got,
             "expected": self.expected,
             "likely": textwrap.fill(self.likely, LIKELY_WIDTH),
+            "place": textwrap.fill(self.place, LIKELY_WIDTH, break_on_hyphens=False),
             "seed": "" if self.seed is None else str(self.seed),
             "costs": self._costs(),
         }
@@ -98,7 +104,7 @@ class Notes:
 
 _noted: ContextVar[Notes | None] = ContextVar("noted", default=None)
 _stage: ContextVar[str] = ContextVar("stage", default="")
-_care: ContextVar[bool] = ContextVar("care", default=False)
+_care: ContextVar[str | None] = ContextVar("care", default=None)
 
 
 @contextlib.contextmanager
@@ -144,26 +150,27 @@ def current_stage() -> str:
 
 
 @contextlib.contextmanager
-def care() -> Iterator[None]:
-    """Within stands what good code does besides: its failure costs the care share, no more.
+def care(kind: str = "") -> Iterator[None]:
+    """Within stands what good code does besides: its failure costs the care share at most.
 
+    It costs where a text has asked for this ``kind``: see ``@check``'s ``asks``. Else it is a note.
     The check goes on behind the block. What the exercise's text is about does not belong here.
     """
-    token = _care.set(True)
+    token = _care.set(kind)
     try:
         yield
     except Exception as error:
         failure = _told(error)
         if failure is None:
             raise
-        careless(failure)
+        careless(failure, kind)
     finally:
         _care.reset(token)
 
 
 def is_care() -> bool:
     """Whether what is asked for now is a matter of care."""
-    return _care.get()
+    return _care.get() is not None
 
 
 def _told(error: Exception) -> CheckFailed | None:
@@ -174,12 +181,14 @@ def _told(error: Exception) -> CheckFailed | None:
     return None if notes is None or isinstance(error, AnswerLost) else notes.explain(error)
 
 
-def careless(failure: CheckFailed, first: bool = False) -> None:
-    """Note a failure of care, ``first`` before the others; where nobody takes notes, it is raised.
+def careless(failure: CheckFailed, kind: str, first: bool = False) -> None:
+    """Note a failure of care of this ``kind``, ``first`` before the others.
 
-    The first that was noted is what a student reads.
+    Where nobody takes notes, it is raised. Of those that cost the first that was noted is what a
+    student reads, and else the first note.
     """
     failure.is_careless, failure.stage = True, failure.stage or _stage.get()
+    failure.care = kind
     notes = _noted.get()
     if notes is None:
         raise failure

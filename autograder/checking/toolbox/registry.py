@@ -39,6 +39,7 @@ class Check:
     reference: Callable[..., Any] | None = None
     core: tuple[str, ...] = ()
     rests_on: tuple[str, ...] = ()
+    asks: tuple[tuple[str, str], ...] = ()
     stages: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -78,6 +79,7 @@ def check(
     without: dict[str, str] | None = None,
     core: tuple[str, ...] = (),
     rests_on: tuple[str, ...] = (),
+    asks: dict[str, str] | None = None,
     stages: dict[str, float] | None = None,
 ) -> Callable[[Run], Run]:
     """Register a function of (student, draw) as the check of the exercise of the same name.
@@ -87,9 +89,12 @@ def check(
     what the exercise's text is about: an answer that fails one of them is wrong, and not careless.
     It may also name the "inputs", which are to stay as they are.
     ``rests_on`` quotes, from what a learner reads before writing, the phrases on which the other
-    core assertions rest: what none of them says stands under ``expect.care()``. ``stages`` are the
-    names of the parts that are earned one by one, each under ``expect.stage(name)``, with their
-    points.
+    core assertions rest: what none of them says stands under ``expect.care()``. ``asks`` quotes for
+    kinds of care the phrase that asks for them: {"dtype": "of the same dtype"}. They cost the care
+    share; what neither this text nor, by ``autograder.toml``, an earlier lesson has asked for is a
+    note. Where "learning" is asked for, a weight that no gradient reaches is a wrong answer.
+    ``stages`` are the names of the parts that are earned one by one, each under
+    ``expect.stage(name)``, with their points.
     """
 
     def keep(function: Run) -> Run:
@@ -107,6 +112,7 @@ def check(
             without=tuple((without or {}).items()),
             core=core,
             rests_on=rests_on,
+            asks=tuple((asks or {}).items()),
             stages=tuple((stages or {}).items()),
         )
         return function

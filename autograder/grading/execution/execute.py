@@ -35,7 +35,7 @@ from autograder.sandbox.bubblewrap import SandboxRefused
 from autograder.sandbox.clock import Allowance, OutOfTime
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
-from autograder.settings import CARE_SHARE, earned
+from autograder.settings import USUAL, Care, earned
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"
@@ -44,7 +44,7 @@ _boxes: dict[tuple[str, str, Limits, tuple[str, ...], int], Sandbox] = {}
 
 
 def execute(
-    notebook: dict[str, Any], sandbox: Sandbox, care_share: float = CARE_SHARE
+    notebook: dict[str, Any], sandbox: Sandbox, care: Care = USUAL
 ) -> tuple[list[Exercise], str]:
     """Run ``notebook`` (see ``assemble``) and fill in its outputs; return its exercises.
 
@@ -52,7 +52,7 @@ def execute(
     may be the machine's doing: then the notebook is to be graded once more, when nothing else is.
     """
     problem = notebook["metadata"]["autograder"]["problem"]
-    session = _Session(sandbox, care_share)
+    session = _Session(sandbox, care)
     graded, taken = [], dict[str, float]()
     for place, cell in enumerate(notebook["cells"]):
         run, start = cell_metadata.run(cell), time.monotonic()
@@ -84,8 +84,8 @@ def _seed(name: str) -> int:
 class _Session:
     """A student's process that is replaced when it is lost."""
 
-    def __init__(self, sandbox: Sandbox, care_share: float = CARE_SHARE) -> None:
-        self._sandbox, self._care_share = sandbox, care_share
+    def __init__(self, sandbox: Sandbox, care: Care = USUAL) -> None:
+        self._sandbox, self._care = sandbox, care
         self._limits = sandbox.limits
         self._left = Allowance(self._limits.notebook_seconds, self._limits.patience)
         self.doubt = ""  # why the machine, and not the student, may be to blame for a loss
@@ -150,7 +150,7 @@ class _Session:
         bounded = own_memory(limits.own_bytes), OwnTime(limits.own_seconds)
         with warnings.catch_warnings(), bounded[0], bounded[1] as clock:
             warnings.simplefilter("ignore")
-            return run_check(item, Waiting(answer, clock), seed, care_share=self._care_share)
+            return run_check(item, Waiting(answer, clock), seed, rule=self._care)
 
     def _ready(self) -> StudentProcess:
         """The student's process; a new one has run the earlier cells, save those that end it."""
@@ -236,11 +236,11 @@ def run(task: Task) -> Graded:
     start = time.monotonic()
     notebook = json.loads(task.notebook)
     box = _box(task)
-    exercises, doubt = execute(notebook, box, task.care_share)
+    exercises, doubt = execute(notebook, box, task.care)
     result = Result("", task.lesson, exercises, notebook["metadata"]["autograder"]["problem"])
     result.seconds, result.sandbox = round(time.monotonic() - start, 3), box.kind
     result.limits = task.limits.as_dict()
-    result.care_share = task.care_share
+    result.care = task.care
     result.doubt = doubt
     return Graded(json.dumps(notebook), result)
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from autograder.grading.notebook.result import Result, clean, told
 from autograder.inside.limits import DEFAULT, Limits
-from autograder.settings import CARE_SHARE
+from autograder.settings import USUAL, Care
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Task:
     sandbox: str = "required"
     limits: Limits = DEFAULT
     secrets: tuple[str, ...] = ()  # paths of the class's data, which no student's code may see
-    care_share: float = CARE_SHARE
+    care: Care = USUAL
 
 
 @dataclass(frozen=True)

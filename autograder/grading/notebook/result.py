@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from autograder.settings import CARE_SHARE
+from autograder.settings import USUAL, Care
 from autograder.terminal_output import printable
 
-LABEL = re.compile(r"^  (got|expected|also|likely|seed|costs) {2,}")  # in a reason
+LABEL = re.compile(r"^  (got|expected|also|likely|place|seed|costs) {2,}")  # in a reason
 # Where a list is separated by semicolons, a spreadsheet opens our tables so: a cell then begins
 # after each of them, and after the end of a line within quotes.
 FORMULA = re.compile(r"(^|[;\t\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=\t)")
@@ -29,7 +29,7 @@ class Exercise:
     score: float
     max: float
     reason: str = ""  # empty only where no point was lost
-    is_careless: bool = False  # it is right and lost the care share of its points
+    is_careless: bool = False  # it is right, but for its care
     lost: list[str] = field(default_factory=list)  # stages that failed, where others were earned
     is_open: bool = False  # the check met a part in which nothing is written yet
     seconds: float = field(default=0.0, compare=False)  # that its cell and its check took
@@ -47,7 +47,7 @@ class Result:
     sandbox: str = ""  # 'bubblewrap' or 'none': what stood around the student's code
     limits: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, str] = field(default_factory=dict)  # digests of what the result depends on
-    care_share: float = CARE_SHARE  # of the points, where a right answer lacked care
+    care: Care = USUAL  # what a right answer that lacked care lost
     regrade: bool = False  # whether it is to be made again by the next run, whatever it depends on
     doubt: str = ""  # what went wrong for want of the machine's time or memory, if anything did
 
@@ -120,11 +120,12 @@ def told(error: BaseException) -> str:
 
 
 class Said(NamedTuple):
-    """The parts of a reason: what is wrong, got, the hint of a known mistake or '', the cost."""
+    """The parts of a reason: what is wrong, got, what is likely, where, what it costs; or ''."""
 
     what: str
     got: str
     likely: str
+    place: str
     costs: str
 
 
@@ -137,4 +138,5 @@ def said(reason: str) -> Said:
         parts.setdefault(label, []).append(line[found.end() :] if found else line.strip())
     joined = {name: " ".join(lines) for name, lines in parts.items()}
     costs = "; ".join(parts.get("costs", ()))  # each of its lines is a cost of its own
-    return Said(joined["what"], joined.get("got", ""), joined.get("likely", ""), costs)
+    got, likely, place = (joined.get(label, "") for label in ("got", "likely", "place"))
+    return Said(joined["what"], got, likely, place, costs)

@@ -8,7 +8,7 @@ from typing import Any
 from autograder import cell_metadata
 from autograder.grading.classroom.database import GradebookError
 from autograder.grading.classroom.folders import Course, Handed
-from autograder.grading.classroom.gradebook import Book
+from autograder.grading.classroom.gradebook import Book, Counted
 from autograder.grading.classroom.hand_in_failure import failure, raise_if_everyones
 from autograder.grading.execution.assemble import assemble, error_output
 from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
@@ -17,8 +17,10 @@ from autograder.grading.notebook.result import UNGRADED, Exercise, Result
 from autograder.grading.notebook.submission import Submission
 from autograder.grading.running.result_dependencies import PARTS, Dependencies
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
-from autograder.settings import care_share
+from autograder.settings import care
 from autograder.temporary import place
+
+SAME = 1e-6  # points
 
 
 class Batch:
@@ -44,21 +46,23 @@ class Batch:
     ) -> None:
         self._course, self._book = course, book
         self._policy, self._limits, self._walls = policy, limits, walls
-        self._share, self._regrade = care_share(course.root), regrade
+        self._care, self._regrade = care(course.root), regrade
         self._home = home or course  # where results are written
         self.copies = copies or {}
         self._masters: dict[str, dict[str, Any]] = {}
-        self._scores: dict[str, dict[str, dict[str, float]]] = {}
+        self._counted: dict[str, dict[str, Counted]] = {}  # by lesson and student, until now
         self._depends: dict[str, Dependencies] = {}
         for lesson in sorted({one.lesson for one in handed}):
             book.register(lesson)
             self._masters[lesson] = records.read_notebook(course.master(lesson))
-            self._scores[lesson] = book.scores(lesson)
+            self._counted[lesson] = book.counted(lesson)
             self._depends[lesson] = Dependencies(course, lesson, self._masters[lesson])
         self.done: dict[Handed, Result] = {}  # what is graded
         self.waiting: dict[Handed, dict[str, str]] = {}  # what is not: its dependencies, once known
         self.reasons: dict[Handed, str] = {}  # why it waits, in words, if it was graded before
         self.counts: dict[Handed, float] = {}  # points after changes by hand, if it is graded now
+        self.settled: dict[Handed, tuple[float, float]] = {}  # by another penalty alone: was, is
+        self.restored: list[Handed] = []  # graded before, and in a gradebook that is new
         self._unreadable: dict[Handed, WorkFailed] = {}  # of what no task could be made
         self.unkept: dict[Handed, str] = {}  # why it could not be written down
         for one in handed:
@@ -83,6 +87,15 @@ class Batch:
             self.waiting[one], self.reasons[one] = parts, reason
         else:
             self.done[one] = kept
+            self._settle(one)
+
+    def _settle(self, one: Handed) -> None:
+        """Let what is done follow the late rule, the dates and the extensions as they are now."""
+        before = self._counted[one.lesson].get(one.student)
+        if before is not None and one not in self.counts:
+            now = self._book.settle_penalty(one, before)
+            if abs(now - before.score) > SAME:
+                self.settled[one] = before.score, now
 
     def outcomes(self, workers: Any) -> Iterator[tuple[Handed, Graded | WorkFailed]]:
         """Yield (Handed, outcome) of all that waits."""
@@ -107,7 +120,7 @@ class Batch:
         for member in members:
             self.waiting[member] = self.waiting[member] or self._depends[one.lesson].of(member)
         text = json.dumps(assemble(self._masters[one.lesson], self._course.read(one)))
-        how = self._policy, self._limits, self._course.secrets, self._share
+        how = self._policy, self._limits, self._course.secrets, self._care
         return Task(one.lesson, text, *how)
 
     def _shared(self) -> dict[Handed, list[Handed]]:
@@ -158,8 +171,8 @@ class Batch:
         changed = [words for part, words in PARTS.items() if kept.parts.get(part) != parts[part]]
         if kept.limits != self._limits.as_dict():
             changed.append("the limits")
-        if kept.care_share != self._share:
-            changed.append("the care share")
+        if kept.care != self._care:
+            changed.append("what care costs")
         if changed:
             return f"{' and '.join(changed)} changed"
         weaker = self._walls == OWN and kept.sandbox == "none"
@@ -169,8 +182,11 @@ class Batch:
         """Write what is missing beside a kept Result; why that cannot be, or ''."""
         if not records.has_companions(self._course.autograded(one).parent):
             self._home.write_companions(one)
-        known = self._scores[one.lesson].get(one.student, {})
+        before = self._counted[one.lesson].get(one.student, Counted()).scores.items()
+        known = {cell_metadata.exercise_called(name): auto for name, (*_, auto) in before}
         if known != {part.name: part.score for part in kept.exercises}:
+            if one.lesson in self._book.new:
+                self.restored.append(one)
             try:
                 self._store(one, records.read_notebook(self._course.autograded(one)))
             except (OSError, ValueError, KeyError):

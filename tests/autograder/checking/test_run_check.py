@@ -21,8 +21,8 @@ from tests.autograder.values import NOT_PLAIN, plain_values
 
 @given(st.integers(0, 2**31))
 def test_a_right_answer_passes_for_every_seed(seed):
-    assert run_check(HALF, LocalAnswer(half), seed) is None
-    assert run_check(GAIN, LocalAnswer(Gain), seed) is None
+    assert run_check(HALF, LocalAnswer(half), seed, told={}) is None
+    assert run_check(GAIN, LocalAnswer(Gain), seed, told={}) is None
 
 
 def test_a_right_answer_may_do_odd_things(judge, capsys):
@@ -133,10 +133,10 @@ def test_bad_results_end_in_one_clear_sentence(judge, answer, sentence, got, rel
 @given(plain_values())
 def test_any_plain_result_ends_in_a_failure(value):
     for item in (HALF, SHAPE):
-        failure = run_check(item, LocalAnswer(lambda *_: value), 7)
+        failure = run_check(item, LocalAnswer(lambda *_: value), 7, told={})
         told = () if failure is None else likely(failure)
     assert failure is None or 1 <= len(lines(failure)) - len(told) <= 5
-    assert run_check(HALF, LocalAnswer(lambda *_: value), 7) is not None
+    assert run_check(HALF, LocalAnswer(lambda *_: value), 7, told={}) is not None
 
 
 class Wordless(Exception):
@@ -240,7 +240,7 @@ def test_a_lost_answer_ends_the_check():
             raise AnswerLost("it ended")
 
     with pytest.raises(AnswerLost, match="it ended"):
-        run_check(HALF, Lost(half), 7)
+        run_check(HALF, Lost(half), 7, told={})
 
 
 class OtherName(Gain):

@@ -1,5 +1,7 @@
 """Stages of an exercise are earned one by one."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import LocalAnswer
+from autograder.settings import Care
 
 
 def moments_check(student, draw):
@@ -15,7 +18,7 @@ def moments_check(student, draw):
     with expect.stage("means"):
         expect.close(student(x)[0], x.mean(1), "the means are wrong")
     with expect.stage("variances"):
-        with expect.care():
+        with expect.care("large"):
             expect.close(student(100 * x)[1], (100 * x).var(1), "large ones are wrong")
         expect.close(student(x)[1], x.var(1), "the variances are wrong")
     with expect.stage("errors"):
@@ -34,6 +37,7 @@ MOMENTS = Check(
     "stages",
     moments_check,
     reference=moments,
+    asks=(("large", "of any size"), ("changes", "and nothing else")),
     stages=(("means", 2), ("variances", 1), ("errors", 1)),
 )
 
@@ -92,7 +96,7 @@ def test_the_first_stage_that_is_lost_is_told():
 
 
 def test_where_care_costs_nothing_it_is_told_beside_a_stage():
-    failure = judged(seeded(refuses_nothing), care_share=0)
+    failure = judged(seeded(refuses_nothing), rule=Care(0))
     assert failure.cost == 0.25
     assert f"this costs nothing: {GONE}" in str(failure)
 
@@ -128,9 +132,11 @@ def test_a_gradient_that_is_lost_costs_its_stage():
 
     item = Check("Right", "stages", learned, reference=Right, stages=(("alone", 2), ("twice", 1)))
     assert run_check(item, LocalAnswer(Right), 7) is None
-    failure = run_check(item, LocalAnswer(Detached), 7)
+    failure = run_check(replace(item, asks=(("learning", "it learns"),)), LocalAnswer(Detached), 7)
     assert failure.cost == pytest.approx(1 / 3)
     assert "twice (1)" in failure.costs
+    failure = run_check(replace(item, asks=(("gradients", "to x"),)), LocalAnswer(Detached), 7)
+    assert (failure.cost, failure.lost) == (0.25, ())
 
 
 def test_what_is_likely_is_said_of_the_stage_that_is_lost():

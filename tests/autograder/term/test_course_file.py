@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from autograder import ROOT, CourseError, settings
-from autograder.settings import CARE_SHARE
+from autograder.settings import USUAL
 from autograder.term import course_file, plan
 from autograder.term.course_file import Late
 
@@ -38,7 +38,7 @@ def test_a_class_without_a_file_has_all_of_it(tmp_path):
     (tmp_path / "solutions").symlink_to(ROOT / "solutions")
     choices = course_file.read(tmp_path)
     assert list(choices.lessons) == SLUGS and not choices.adapts and not choices.chosen
-    assert settings.care_share(tmp_path) == CARE_SHARE and choices.late is None
+    assert settings.care(tmp_path) == USUAL and choices.late is None
 
 
 def test_what_stands_there_is_read(tmp_path):
@@ -71,11 +71,12 @@ def test_what_stands_there_is_read(tmp_path):
             "is a day without a time: write it as 2026-10-05T23:59",
         ),
         ("[lessons.01]\ndue = 2026-10-05", "is a day without a time: write it as 2026-10-05T23:59"),
-        ('[lessons.01]\ndue = "11.10.2026 23:59"', "is no time: write it as"),
+        ('[lessons.01]\ndue = "11.10.2026 23:59"', "without the zone, for that of the class"),
         (
-            "[lessons.01]\nrelease = 2026-10-05T00:00:00\ndue = 2026-10-04T00:00:00",
+            "[lessons.01]\nrelease = 2026-10-05T00:00:00Z\ndue = 2026-10-04T00:00:00Z",
             ") before it is released",
         ),
+        ("[lessons.01]\ndue = 2026-10-04T00:00:00", "kernel_regression name no zone"),
         ("[lessons.01]\npoints = { a = 0 }", "points.a: Input should be greater than 0, not 0"),
         ('[lessons.01]\nalone = "maybe"', "alone: Input should be a valid boolean"),
         ("[lessons.01]\nalone = 1", "alone: Input should be a valid boolean"),
@@ -122,7 +123,7 @@ def test_the_examples_in_the_comments_are_right(tmp_path):
     lines = plan.text().splitlines()
     table = lines[lines.index("# [late]") :]
     kept = [line[2:] for line in table if line.startswith("# ") and ("=" in line or "[" in line)]
-    choices = parsed(tmp_path, "\n".join(kept))
+    choices = parsed(tmp_path, "\n".join(['timezone = "Europe/Berlin"', *kept]))
     assert choices.late == Late(10, 1, 50) and choices.groups == {"one": ("ada", "alan")}
     assert choices.lessons["05_scaled_dot_product_attention"].changes
 

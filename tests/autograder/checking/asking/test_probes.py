@@ -115,14 +115,15 @@ FAULTS = [
 
 @pytest.mark.parametrize(("answer", "what", "got"), FAULTS)
 def test_each_fault_is_refused_in_its_own_words(known, answer, what, got):
-    failure = run_check(SQUARES, LocalAnswer(answer), 7)
+    failure = run_check(SQUARES, LocalAnswer(answer), 7, told={})
     assert failure.what.startswith(what) and failure.got.startswith(got)
     assert failure.seed == 7
 
 
 @pytest.mark.parametrize(("answer", "mend"), [(on_the_cpu, "x.device"), (by_numpy, "numpy's")])
 def test_what_fails_on_a_gpu_is_told_how_to_mend_it(answer, mend):
-    failure = run_check(SQUARES, LocalAnswer(answer), 7)
+    item = Check("squares", "nowhere", squares_check, (("gradients", "not here"),), squares)
+    failure = run_check(item, LocalAnswer(answer), 7, told={})
     assert failure.what == "on a GPU this fails" and mend in failure.expected
 
 
@@ -132,7 +133,7 @@ def test_what_fails_on_a_gpu_is_told_how_to_mend_it(answer, mend):
 )
 def test_a_right_answer_passes_and_a_probe_that_is_excused_is_not_asked(known, probe, answer):
     excused = Check("squares", "nowhere", squares_check, ((probe, "not here"),), squares)
-    assert run_check(excused, LocalAnswer(answer), 7) is None
+    assert run_check(excused, LocalAnswer(answer), 7, told={}) is None
 
 
 class Noise(nn.Module):
@@ -167,7 +168,7 @@ def test_a_right_answer_that_draws_at_random_is_not_refused(known):
     item = Check("noise", "nowhere", noise_check, reference=Noise)
     for answer in (Noise, OtherNoise):
         for seed in range(5):
-            assert run_check(item, LocalAnswer(answer), seed) is None
+            assert run_check(item, LocalAnswer(answer), seed, told={}) is None
 
 
 def test_where_the_right_answer_is_rough_in_float32_it_proves_nothing(known):
@@ -176,7 +177,7 @@ def test_where_the_right_answer_is_rough_in_float32_it_proves_nothing(known):
         expect.close(student(x), x, "wrong")
 
     item = Check("same", "nowhere", check, reference=lambda x: (x + 1e8) - 1e8)
-    assert run_check(item, LocalAnswer(lambda x: x * 1), 7) is None
+    assert run_check(item, LocalAnswer(lambda x: x * 1), 7, told={}) is None
 
 
 def test_gradients_are_told_by_the_place_of_the_argument(known):
@@ -188,7 +189,7 @@ def test_gradients_are_told_by_the_place_of_the_argument(known):
         expect.close(student(places, table), table[places] * 2, "wrong")
 
     item = Check("picks", "nowhere", check, reference=picks)
-    failure = run_check(item, LocalAnswer(lambda places, table: picks(places, table.detach())), 7)
+    failure = run_check(item, LocalAnswer(lambda places, table: picks(places, table.detach())), 7, told={})
     assert failure.what == "no gradient flows back to argument 2"
     assert failure.likely.startswith("No gradient reaches argument 2.")
 
@@ -245,12 +246,12 @@ class SharesTheSize(Adds):
 
 @pytest.mark.parametrize("answer", [SharesTheSum, SharesTheSize])
 def test_objects_that_share_something_are_refused(known, answer):
-    failure = run_check(ADDS, LocalAnswer(answer), 7)
+    failure = run_check(ADDS, LocalAnswer(answer), 7, told={})
     expected = "used in turn with a second object, an object answers differently than alone"
     assert failure.what == expected
     excused = Check("adds", "nowhere", adds_check, (("turns", "not here"),), Adds)
-    assert run_check(excused, LocalAnswer(answer), 7) is None
-    assert run_check(ADDS, LocalAnswer(Adds), 7) is None
+    assert run_check(excused, LocalAnswer(answer), 7, told={}) is None
+    assert run_check(ADDS, LocalAnswer(Adds), 7, told={}) is None
 
 
 def test_an_object_is_asked_in_turn_all_that_it_was_asked_alone_or_nothing(known):
@@ -266,7 +267,7 @@ def test_an_object_is_asked_in_turn_all_that_it_was_asked_alone_or_nothing(known
 
     seen = []
     item = Check("adds", "nowhere", adds_check, reference=Once)
-    assert run_check(item, LocalAnswer(Adds), 7) is None
+    assert run_check(item, LocalAnswer(Adds), 7, told={}) is None
     first, *_ = (reply for reply in asked(item, 7)[1] if reply.value is not None)
     assert first.modified == ("Python's global random generator",)
 
@@ -294,11 +295,11 @@ def test_a_module_that_is_left_in_another_mode_is_refused(known):
         expect.close(student.build()(x), 2 * x, "wrong")
 
     item = Check("doubles", "nowhere", check, reference=Doubles)
-    failure = run_check(item, LocalAnswer(LeavesTraining), 7)
+    failure = run_check(item, LocalAnswer(LeavesTraining), 7, told={})
     assert failure.what == "the values are right, but something else is changed"
     assert failure.got == "the module's training mode changed by the call"
     other = Check("doubles", "nowhere", check, reference=LeavesTraining)
-    assert run_check(other, LocalAnswer(Doubles), 7) is None
+    assert run_check(other, LocalAnswer(Doubles), 7, told={}) is None
 
 
 def test_a_plain_number_is_no_tensor(known):
@@ -307,13 +308,13 @@ def test_a_plain_number_is_no_tensor(known):
         expect.close(student(x), x.sum().item(), "the sum is wrong")
 
     item = Check("total", "nowhere", check, reference=lambda x: x.sum())
-    failure = run_check(item, LocalAnswer(lambda x: x.sum().item()), 7)
+    failure = run_check(item, LocalAnswer(lambda x: x.sum().item()), 7, told={})
     assert failure.what == "a number is right, but it is a plain number and no tensor"
     assert failure.expected == "a tensor of shape (), float64"
     number = Check(
         "total", "nowhere", check, (("gradients", "a number"),), lambda x: x.sum().item()
     )
-    assert run_check(number, LocalAnswer(lambda x: x.sum()), 7) is None
+    assert run_check(number, LocalAnswer(lambda x: x.sum()), 7, told={}) is None
 
 
 def refused(probe, got, wanted, modified=()):

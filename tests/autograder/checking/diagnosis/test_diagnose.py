@@ -26,13 +26,12 @@ def check(student, draw):
             torch.testing.assert_close(student(x, **scale), centred(x, **scale))
 
 
-MUTANT = "Your results are those of a right answer"
 CENTRED = Check("centred", "nowhere", check, reference=centred)
 
 
 def likely(answer):
     """What is likely, with the mistakes that are stored."""
-    return run_check(CENTRED, LocalAnswer(answer), 7).likely
+    return run_check(CENTRED, LocalAnswer(answer), 7, told={}).likely
 
 
 def forgets_the_scale(x, scale=1.0):
@@ -57,8 +56,8 @@ def test_a_mistake_in_another_form_is_named_and_a_right_answer_in_it_is_not(know
     known.append(stored(lambda x, scale=1.0: centred(x, scale).half(), "half"))
     assert likely(lambda x, scale=1.0: form(centred(x))) == "scale"
     assert likely(lambda x, scale=1.0: form(1.01 * centred(x))) != "scale"
-    said = run_check(CENTRED, LocalAnswer(lambda x, scale=1.0: form(centred(x, scale))), 7)
-    assert said is None or said.likely not in ("scale", "half") and MUTANT not in said.likely
+    said = run_check(CENTRED, LocalAnswer(lambda x, scale=1.0: form(centred(x, scale))), 7, told={})
+    assert said is None or said.likely not in ("scale", "half")
 
 
 def test_a_changed_input_tells_two_mistakes_apart(known):
@@ -84,7 +83,7 @@ def test_rounding_of_float32_does_not_hide_a_mistake(known):
     known.append(stored(lambda x: x * x * 3, "forgotten"))
     exponential = Check("half", "nowhere", asks, reference=torch.exp)
     answer = LocalAnswer(lambda x: 3.0 * x.pow(2.0) + 1e-7 * x)
-    assert run_check(exponential, answer, 7).likely == "forgotten"
+    assert run_check(exponential, answer, 7, told={}).likely == "forgotten"
 
 
 def test_a_mistake_known_for_its_form_is_not_named_for_gradients_that_both_lack(known):
@@ -110,8 +109,8 @@ def test_the_words_of_a_refusal_hide_no_mistake(known, monkeypatch):
     known.append(stored(refusing(forgets_the_scale, "the scale is -1.0, 0 is the least"), "scale"))
     for words in ("too small", "-1.0 of 7 and 9", "scale=-1.0 is below 0"):
         given = LocalAnswer(refusing(forgets_the_scale, words))
-        assert run_check(item, given, 7).likely == "scale"
-    assert run_check(item, LocalAnswer(forgets_the_scale), 7).likely != "scale"
+        assert run_check(item, given, 7, told={}).likely == "scale"
+    assert run_check(item, LocalAnswer(forgets_the_scale), 7, told={}).likely != "scale"
 
 
 def test_what_is_a_matter_of_care_hides_no_mistake(known):
@@ -125,13 +124,13 @@ def test_what_is_a_matter_of_care_hides_no_mistake(known):
 
     item = Check("centred", "nowhere", asks, reference=centred)
     known.append(stored(forgets_the_scale, "scale"))
-    assert run_check(item, LocalAnswer(of_one), 7).likely == "scale"
+    assert run_check(item, LocalAnswer(of_one), 7, told={}).likely == "scale"
 
     def careless_of_one(x, scale=1.0):
         return x if x.numel() == 1 else centred(x, scale)
 
-    careless = run_check(item, LocalAnswer(careless_of_one), 7)
-    assert careless.cost == 0.25 and careless.likely != "scale"
+    careless = run_check(item, LocalAnswer(careless_of_one), 7, told={})
+    assert careless.is_careless and careless.likely != "scale"
 
 
 def test_two_hints_for_the_same_replies_give_no_name(known):
@@ -162,10 +161,6 @@ def test_of_two_mistakes_that_differ_in_tiny_numbers_the_exact_one_is_named(know
             lambda x, scale=1.0: centred(x, scale) * x.shape[-1] ** 0.5,
             "In one of the calls, every number is 2.23607 times the expected one (√5, where 5 is "
             "a size of the arguments).",
-        ),
-        (
-            lambda x, scale=1.0: scale * (x - x.mean(dim=0, keepdim=True)),
-            f"{MUTANT} with another axis in one place.",
         ),
         (
             lambda x, scale=1.0: centred(x, scale).detach(),
@@ -207,21 +202,8 @@ def test_what_no_stored_mistake_explains(known, answer, said):
 
 
 def test_a_right_answer_and_a_lost_one_get_no_diagnosis(known):
-    assert run_check(CENTRED, LocalAnswer(centred), 7) is None
+    assert run_check(CENTRED, LocalAnswer(centred), 7, told={}) is None
     assert diagnose(CENTRED, [Replied("value", torch.ones(3, 5))], 7) == ""
-
-
-def test_a_slip_explains_a_wrong_value_not_an_error(known):
-    def other_axis(x, scale=1.0):
-        return scale * (x - x.mean(dim=0, keepdim=True))
-
-    def after_an_error(x, scale=1.0):
-        if x.dim() == 2 and scale == 1.0:
-            raise ArithmeticError
-        return other_axis(x, scale)
-
-    assert likely(other_axis) == f"{MUTANT} with another axis in one place."
-    assert likely(after_an_error) == ""
 
 
 # where
@@ -292,7 +274,7 @@ def test_where_weights_cannot_be_loaded_nothing_is_said_of_calls(known):
         expect.close(line(x + 1, 1.0), x[:, :1] + 6, "with a shift it should be 6")
 
     item = Check("line", "nowhere", asks, reference=Line)
-    failure = run_check(item, LocalAnswer(lambda: Line("weights")), 0)
+    failure = run_check(item, LocalAnswer(lambda: Line("weights")), 0, told={})
     assert failure.what == "the module has other parameters"
     assert not failure.likely
 
@@ -310,7 +292,7 @@ def asks_for_pairs(student, draw):
 
 def test_what_should_be_returned_alone_is_not_said_of_the_calls_that_ask_for_a_pair(known):
     item = Check("product", "nowhere", asks_for_pairs, reference=product)
-    said = run_check(item, LocalAnswer(lambda x, **_: product(x, True)), 7).likely
+    said = run_check(item, LocalAnswer(lambda x, **_: product(x, True)), 7, told={}).likely
     assert said == (
         "The first item of the result is right. It should be returned alone unless "
         "return_weights=True."
@@ -319,7 +301,7 @@ def test_what_should_be_returned_alone_is_not_said_of_the_calls_that_ask_for_a_p
         "product", "nowhere", lambda student, draw: expect.tensor(student(draw.normal(3)))
     )
     never = dataclasses.replace(never, reference=product)
-    said = run_check(never, LocalAnswer(lambda x: product(x, True)), 7).likely
+    said = run_check(never, LocalAnswer(lambda x: product(x, True)), 7, told={}).likely
     assert said == "The first item of the result is right. It should be returned alone."
 
 
@@ -349,7 +331,10 @@ def test_weights_drawn_at_random_hide_no_mistake(known):
     item = Check("layer", "nowhere", asks, reference=Right)
     known.append(Answer("no bias", "layer", lambda: Right(bias=False, further=1), "no bias"))
     known.append(Answer("twice", "layer", Hasty, "twice"))
-    assert run_check(item, LocalAnswer(lambda: Right(bias=False)), 7).likely == "no bias"
-    assert run_check(item, LocalAnswer(lambda: Right(bias=False, further=2)), 7).likely == "no bias"
-    lost = run_check(item, LocalAnswer(torch.nn.Identity), 7)
+    assert run_check(item, LocalAnswer(lambda: Right(bias=False)), 7, told={}).likely == "no bias"
+    assert (
+        run_check(item, LocalAnswer(lambda: Right(bias=False, further=2)), 7, told={}).likely
+        == "no bias"
+    )
+    lost = run_check(item, LocalAnswer(torch.nn.Identity), 7, told={})
     assert lost.likely != "no bias"

@@ -5,6 +5,7 @@ import pytest
 
 from autograder import CourseError, settings
 from autograder.grading.classroom import sample_class
+from autograder.settings import Care
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course, scores
 
 SEEDED = """\
@@ -47,19 +48,36 @@ def test_another_share_grades_again_and_says_why(tmp_path):
     before = scores(course)["ben"]
     (course / "class" / "course.toml").write_text("care_share = 0\n")
     said, _, _ = grade(course)
-    assert "graded again: the care share changed" in said
+    assert "graded again: what care costs changed" in said
     assert before < scores(course)["ben"] == 5
     assert "costs     nothing" in kept(course, "ben").exercises[1].reason
 
 
-@pytest.mark.parametrize("text", ["care_share = 2", "care_share = true", "care_share = 'a'", "?"])
+def test_what_no_text_has_asked_for_costs_a_class_that_says_so(tmp_path):
+    course = make_course(tmp_path)
+    of_the_cpu = SEEDED.replace(
+        "    torch.manual_seed(0)\n", "    scores = scores + torch.zeros(1)\n"
+    )
+    notebook = sample_class.handed_in(SLUG, {"softmax": of_the_cpu})
+    sample_class.submit(notebook, course, "ben", SLUG)
+    grade(course)
+    (found,) = (one for one in kept(course, "ben").exercises if one.name == "softmax")
+    assert (scores(course)["ben"], found.reason) == (5, "")
+    (course / "class" / "course.toml").write_text("care_everywhere = true\n")
+    grade(course)
+    assert scores(course)["ben"] == 5 - 0.25 * found.max
+
+
+@pytest.mark.parametrize(
+    "text", ["care_share = 2", "care_share = true", "care_share = 'a'", "care_everywhere = 1", "?"]
+)
 def test_a_share_that_is_none_is_refused_in_a_sentence(tmp_path, text):
     (tmp_path / "course.toml").write_text(text)
     with pytest.raises(CourseError, match=r"course\.toml"):
-        settings.care_share(tmp_path)
+        settings.care(tmp_path)
 
 
 def test_without_a_file_it_is_a_quarter(tmp_path):
-    assert settings.care_share(tmp_path) == 0.25
+    assert settings.care(tmp_path) == Care(0.25, everywhere=False)
     (tmp_path / "course.toml").write_text("# nothing yet\n")
-    assert settings.care_share(tmp_path) == 0.25
+    assert settings.care(tmp_path) == Care(0.25, everywhere=False)

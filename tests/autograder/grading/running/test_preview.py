@@ -55,7 +55,7 @@ class Checks:
         if self.fail:
             return WorkFailed("the check divided by zero")
         result = Result("", task.lesson, exercises, "", 0.1, "none", task.limits.as_dict())
-        result.care_share = task.care_share
+        result.care = task.care
         return Graded(json.dumps(notebook), result)
 
 

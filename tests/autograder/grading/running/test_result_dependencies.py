@@ -31,7 +31,7 @@ def full_marks(task, sandbox="bubblewrap"):
             cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "correct"}]
             exercises.append(Exercise(name, points, points))
     result = Result("", task.lesson, exercises, "", 0.1, sandbox, task.limits.as_dict())
-    result.care_share = task.care_share
+    result.care = task.care
     return Graded(json.dumps(notebook), result)
 
 
