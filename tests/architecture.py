@@ -57,6 +57,8 @@ WAYS = {
         checking.diagnosis.diagnose > checking.diagnosis.stored_replies
         checking.diagnosis.stored_replies > checking.diagnosis.mutations
         checking.diagnosis.diagnose > checking.diagnosis.common_cause > checking.diagnosis.relations
+        checking.run_check > checking.diagnosis.place > inside.places > inside.expressions
+        inside.answer > inside.places
         checking.run_check > checking.toolbox.failure > the sentence
     """,
 }

@@ -222,8 +222,7 @@ answers, of all that were told nothing more: that raises **told**.
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a
-  stored mistake, the others how got and expected relate, which change of a right answer gives
-  the same results, or what an error means.
+  stored mistake, the others how got and expected relate, or what an error means.
   Here {told} of {wrong}, {told / wrong:.0%}.
 - **placed**: failing answers that are told where: the smallest expression of theirs in which a
   value of a right answer makes all their results right, {placed} of {wrong}. **either**: told or
@@ -268,10 +267,10 @@ def fallen(rows, kept):
     """What is worse than the card that is kept."""
     worse = []
     for lesson, row in rows.items():
-        before = kept.get(lesson, row)
+        before = {**row, **kept.get(lesson, {})}  # with columns that are new
         for name, sign in (
             ("rejected", 1),
-            ("told", 1),
+            ("either", 1),
             ("accepted", 1),
             ("proportionate", 1),
             ("false", -1),

@@ -2,12 +2,11 @@
 
 A stored mistake is named if the answer replies as the mistake does, to every question, and no
 mistake with another hint does. What no stored mistake explains gets sentences that are true by
-construction: how the replies relate to the right ones, where they differ, and a
-mutant of the right answer that replies in the same way.
+construction: how the replies relate to the right ones, and where they differ. ``place`` says where
+in the code.
 """
 
 import itertools
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from autograder.checking.asking.questions import SEEDED, Exchange, Question, Replied, agree
@@ -15,16 +14,8 @@ from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis.common_cause import relation, where
 from autograder.checking.diagnosis.error_meanings import meaning
 from autograder.checking.diagnosis.forms import UNSAID, mended, of_sizes, same_numbers
-from autograder.checking.diagnosis.stored_replies import (
-    Comparison,
-    little_memory,
-    mistakes_of,
-    of_answer,
-    of_mutants,
-)
+from autograder.checking.diagnosis.stored_replies import Comparison, mistakes_of, of_answer
 from autograder.checking.toolbox import registry
-
-SECONDS = 0.8  # of CPU for looking for a mutant: feedback should come within two seconds in all
 
 Alike = Callable[[Replied, Replied, Replied], bool]  # of a mistake's reply, the answer's, the right
 
@@ -54,7 +45,7 @@ def diagnose(
     # With other parameters than those that were to be loaded, it computes with other numbers.
     loaded = all(got.agrees(right) for one, got, right in calls if one.request == "load")
     likely = relation(calls) if loaded else ""
-    likely = likely or _of_the_first(comparison, calls)
+    likely = likely or _of_the_first(calls)
     return " ".join(part for part in (likely, where(calls) if loaded else "") if part)
 
 
@@ -77,10 +68,7 @@ def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> 
         return hints.pop() if len(hints) == 1 else ""
     if not all(got.agrees(right) for one, got, right in everything if one.request == "load"):
         return ""
-    asked_of_mutants = [one for one in open_ if comparison.care or one[0].probe != "device"]
-    loose = {n for n, (one, *_) in enumerate(asked_of_mutants) if _of_another_form(one)}
-    likely = relation(calls) or _slip(comparison, asked_of_mutants, loose)
-    return " ".join(part for part in (likely, where(calls)) if part)
+    return " ".join(part for part in (relation(calls), where(calls)) if part)
 
 
 def _of_another_form(question: Question) -> bool:
@@ -163,15 +151,14 @@ def fits(
     return True
 
 
-def _of_the_first(comparison: Comparison, exchanges: list[Exchange]) -> str:
-    """A mutant, if a wrong value is what fails first; what the error means, if an error does."""
+def _of_the_first(exchanges: list[Exchange]) -> str:
+    """What the error means, if one is what fails first; what the sizes show, if a value is."""
     for one, got, right in exchanges:
         if got.agrees(right):
             continue
         if got.kind == "raised":
             return meaning(*got.value)
-        sizes = of_sizes(got.value, right.value) if one.request == "call" else ""
-        return _slip(comparison, exchanges) or sizes
+        return of_sizes(got.value, right.value) if one.request == "call" else ""
     return ""
 
 
@@ -216,19 +203,3 @@ def _telling(exchanges: list[Exchange]) -> list[Exchange]:
     """
     core = [one for one in exchanges if not one[0].is_care]
     return exchanges if all(got.agrees(right) for _, got, right in core) else core
-
-
-def _slip(comparison: Comparison, exchanges: list[Exchange], free: Collection[int] = ()) -> str:
-    """The mutant of the right answer that gives the same replies throughout."""
-    if all(isinstance(right.value, bool) for _, _, right in exchanges if right.kind == "value"):
-        return ""  # yes and no say too little to tell one mutant from another fault
-    if all(same_numbers(got, right, right) for _, got, right in exchanges):
-        return ""  # its form alone is at fault, and mutants that change no number have it, too
-    end = time.process_time() + SECONDS
-    with little_memory():
-        for mutant, replies in of_mutants(comparison):
-            if time.process_time() > end:
-                return ""
-            if fits(replies, exchanges, same_numbers, free):
-                return f"Your results are those of a right answer {mutant.words}."
-    return ""

@@ -1,7 +1,7 @@
 """The right answer broken in one place, in every way that a small set of operators allows.
 
-It serves twice. `autograder verify` demands that the checks reject every such mutant. And a
-failing answer that replies as one of them does is told so, in words that do not give the line away.
+It serves twice. `autograder verify` demands that the checks reject every such mutant. And where a
+failing answer replies as one of them does, `autograder explain` writes a card of it.
 """
 
 import ast
