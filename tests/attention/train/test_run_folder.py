@@ -37,6 +37,7 @@ def test_a_second_training_in_the_folder_is_refused(folder):
 @pytest.mark.parametrize("number, says", [(errno.ENOSPC, "the disk is full"), (errno.EIO, "nput")])
 def test_a_failing_disk_is_said_and_the_old_file_stays(folder, monkeypatch, number, says):
     folder.save("x.safetensors", {"a": torch.zeros(1)}, {})
+    folder.write("x.json", b"old")
 
     def fail(_):
         raise OSError(number, os.strerror(number))
@@ -44,7 +45,10 @@ def test_a_failing_disk_is_said_and_the_old_file_stays(folder, monkeypatch, numb
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(RunFolderError, match=f"{says}.*--resume"):
         folder.save("x.safetensors", {"a": torch.ones(1)}, {})
+    with pytest.raises(RunFolderError, match=f"{says}.*--resume"):
+        folder.write("x.json", b"new")
     assert folder.load("x.safetensors")[0]["a"] == 0
+    assert (folder.path / "x.json").read_bytes() == b"old"
     assert not list(folder.path.glob("*.tmp"))
 
 
