@@ -39,6 +39,7 @@ from autograder.inside.server import Limited
 
 RUNS = ("build", "call")  # requests in which an answer's code runs
 ASKED = (*RUNS, "load", "train")
+MOST_LETTERS = 80  # of an expression's text
 WRITTEN = 8  # numbers of a value that are written out
 ROOM = 2**28  # bytes
 ROUNDS = 3
@@ -77,27 +78,40 @@ def _place(
     if not values:
         return None
     core, right = [one for one, _, _ in three], [want for _, _, want in three]
-    stand = [n for n, one in enumerate(core) if one.request == "call" and n not in wrong]
-    tried = [
-        *sorted(wrong, key=lambda n: _size(_life(core, n)))[:WRONG],
-        *sorted(stand, key=lambda n: _size(_life(core, n)))[:RIGHT],
-    ]
-    for _ in range(ROUNDS):
-        trials = [_trial(core, n, right[n], values) for n in tried]
-        if sum(1 for _ in leaves(trials)) > MOST_ITEMS / 2:
-            return None  # no message holds it
-        missed = []
-        for found in _found(answer, trials, named, len(values)):
-            put = values[found["right"]]
-            other = answer.exchanged(found["place"], found["way"], put)
-            replies = until_lost(replies_of({0: other}, core))
-            if len(replies) == len(core) and all(map(_agree, replies, right)):
-                return _told(found, core[tried[0]], trials[0])
-            missed += [n for n, got in enumerate(replies) if not _agree(got, right[n])][:1]
-        tried += missed[:1]  # what is wrong still is tried from the start
-        if not missed:
-            return None
+    stage = core[wrong[0]].stage
+    others = {n for n in wrong if core[n].stage != stage} if stage else set[int]()
+    for left in (set[int](), others) if others else (set[int](),):
+        calls = [n for n, one in enumerate(core) if one.request == "call" and n not in left]
+        calls.sort(key=lambda n: _size(_life(core, n)))
+        tried = [n for n in calls if n in wrong][:WRONG]
+        tried += [n for n in calls if n not in wrong][:RIGHT]
+        for _ in range(ROUNDS):
+            trials = [_trial(core, n, right[n], values) for n in tried]
+            found, missed = _first(answer, trials, (values, named), (core, right, left))
+            if found:
+                return _told(found, core[tried[0]], trials[0], stage if left else "")
+            tried += missed[:1]  # what is wrong still is tried from the start
+            if not missed:
+                break
     return None
+
+
+def _first(
+    answer: AnyAnswer, trials: list[Any], values: Any, all_asked: Any
+) -> tuple[dict[str, Any], list[int]]:
+    """The first place in which all that is asked is right, but what is left to other stages.
+
+    With the numbers of calls that were wrong where no trial was.
+    """
+    missed, (core, right, left) = list[int](), all_asked
+    for found in _found(answer, trials, *values):
+        other = answer.exchanged(found["place"], found["way"], values[0][found["right"]])
+        replies = until_lost(replies_of({0: other}, core))
+        apart = [n for n, got in enumerate(replies) if n not in left and not _agree(got, right[n])]
+        if len(replies) == len(core) and not apart:
+            return found, []
+        missed += apart[:1]
+    return {}, missed
 
 
 def _is_core(question: Question) -> bool:
@@ -207,21 +221,23 @@ def _filled(passes: list[Any], ran: Sequence[Question]) -> Iterator[Any]:
 
 
 def _found(
-    answer: AnyAnswer, trials: Sequence[Any], named: int, count: int
+    answer: AnyAnswer, trials: Sequence[Any], values: Sequence[Values], named: int
 ) -> Iterator[dict[str, Any]]:
     """What was found beside the student's code, as far as it is of the agreed form."""
+    if sum(1 for _ in leaves(trials)) > MOST_ITEMS / 2:
+        return  # no message holds it
     try:
         found = answer.places(trials, named)
-        for one in found[:MOST_FOUND] if type(found) is list else []:
-            fits = type(one) is dict and all(type(one.get(key)) is FORM[key] for key in FORM)
-            numbers = [*one["place"], *one["lines"]] if fits else [""]
-            if all(type(n) is int for n in numbers) and 0 <= one["right"] < count:
-                yield one
     except (AnswerRaised, AnswerLost, ValueError):
         return  # its text is not there, say
+    for one in found[:MOST_FOUND] if type(found) is list else []:
+        fits = type(one) is dict and all(type(one.get(key)) is FORM[key] for key in FORM)
+        numbers = [*one["place"], *one["lines"]] if fits else [""]
+        if all(type(n) is int for n in numbers) and 0 <= one["right"] < len(values):
+            yield one
 
 
-def _told(found: dict[str, Any], call: Question, trial: Any) -> tuple[str, str]:
+def _told(found: dict[str, Any], call: Question, trial: Any, stage: str) -> tuple[str, str]:
     """A place in a few words, and in full."""
     numbers = " and ".join(map(str, found["lines"][:4]))
     short = f"line{'s' * (len(found['lines']) > 1)} {numbers}, `{_printable(found['text'])}`"
@@ -229,7 +245,8 @@ def _told(found: dict[str, Any], call: Question, trial: Any) -> tuple[str, str]:
         short += f" in `{_printable(found['within'])}`"
     right = trial[2][found["right"]][found["at"]]
     values = _both(found.get("passes"), right, put_values(right, found["way"]))
-    said = f"In {short}: with the value of a right answer there, all your results are right."
+    right_then = f"all results of “{stage}”" if stage else "all your results"
+    said = f"In {short}: with the value of a right answer there, {right_then} are right."
     return short, f"{said} For {_called(call)} {values}."
 
 
@@ -239,6 +256,8 @@ def _both(mine: Any, right: Any, put: Callable[[int], Any]) -> str:
         return f"a right answer has {_written(right[0])}"
     pairs = ((one, put(turn)) for turn, one in enumerate(mine))
     turn, pair = next((n, pair) for n, pair in enumerate(pairs) if not same(*pair))
+    while all(isinstance(one, list | tuple) for one in pair) and len({*map(len, pair)}) == 1:
+        pair = next(items for items in zip(*pair, strict=True) if not same(*items))
     one, other = _written(pair[0]), _written(pair[1])
     if one == other and is_real(pair[0]) and is_real(pair[1]) and pair[0].shape == pair[1].shape:
         at = (~same_places(*pair)).nonzero()[0].tolist()
@@ -267,4 +286,5 @@ def _written(value: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    return "".join(one if one.isprintable() else " " for one in text)[:100]
+    text = "".join(one if one.isprintable() else " " for one in text[: MOST_LETTERS + 1])
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
