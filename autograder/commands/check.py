@@ -79,5 +79,5 @@ def _print(console: Console, path: str, lines: list[Line]) -> None:
 def _said(line: Line) -> str:
     """How far an exercise is, in a word or two."""
     if line.is_right:
-        return "right, without care" if line.message else "right"
+        return "right, without care" if line.earned < line.points else "right"
     return "in part" if line.earned else "not yet"
