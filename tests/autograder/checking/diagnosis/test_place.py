@@ -58,7 +58,10 @@ def softmax(scores, dim):
     powers = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
     return powers / powers.sum(dim=-1, keepdim=True)
 """
+NOT_SQUARED = NADARAYA.replace("dim=0", "dim=1").replace("(x[:, None] - x_train) ** 2", "DISTANCE")
+NOT_SQUARED = NOT_SQUARED.replace("(DISTANCE)", "(x[:, None] - x_train).abs()")
 CASES = {
+    ("nadaraya_watson", NOT_SQUARED): "line 6, `x[:, None] - x_train`",  # and not `x_train`
     ("nadaraya_watson", NADARAYA): "line 2, `0` in `torch.softmax(scores, dim=0)`",
     ("attention_weights", LOOPS): "line 6, `1.0` in `(torch.ones_like(row), 1.0)`",
     ("LayerNorm", LAYER): "line 5, `eps * 2`",
@@ -147,7 +150,11 @@ def uniform_average(values):
         print(count)
     return values.sum(dim=0) / values.shape[1]
 """
-    assert said(*cell("uniform_average", source), short=True) == "line 6, `1` in `values.shape[1]`"
+    item, answer = cell("uniform_average", source)
+    given = until_lost(replies(answer, asked(item, SEED)[0]))
+    capsys.readouterr()
+    told = place.where_it_fails(item, answer, given, SEED, short=True)
+    assert (told, capsys.readouterr().out) == ("line 6, `1` in `values.shape[1]`", "")
 
 
 def test_nothing_is_said_of_what_a_process_makes_up():
