@@ -17,7 +17,7 @@ TOTALS = {
     "eve-syntax-error": 4,
     "finn-endless-loop": 4,
     "gil-kernel-dies": 4,
-    "hal-careless": 3.75,
+    "hal-careless": 4.5,
 }
 
 
