@@ -3,14 +3,22 @@
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nbgrader.api import Gradebook, SubmittedAssignment
 
 from autograder import CourseError, lessons
 from autograder.collecting.lms_csv import Table
-from autograder.collecting.roster import COLUMNS, Roster, Student, find_columns, plain, student_rows
+from autograder.collecting.roster import (
+    COLUMNS,
+    MOODLES,
+    Roster,
+    Student,
+    find_columns,
+    plain,
+    student_rows,
+)
 from autograder.grading.classroom.deadline_extensions import handed_in
 from autograder.grading.notebook.result import harmless
 
@@ -103,7 +111,7 @@ def fill(
     here = [(one, columns[one.slug]) for one in found if one.slug in columns]
     points = next((n for n, row in enumerate(table.rows) if "Points Possible" in "".join(row)), 0)
     for row, student in _rows(table, roster, found, done):
-        for lesson, place in here:
+        for lesson, place in here if how.asked(student) else ():
             in_row = most_column is not None
             most = table.cell(row, most_column) if in_row else table.cell(points, place)
             if table.cell(row, place) in LEFT_ALONE:
@@ -112,6 +120,20 @@ def fill(
                 how.check(table, lesson, most)
                 _write(table, row, place, how.text(lesson, student, most), done)
     return done
+
+
+def participants(table: Table, roster: Roster) -> dict[str, str]:
+    """Who each participant of Moodle's is, by the grading worksheet of an assignment: → id.
+
+    Raises CourseError for a table that has no column of them.
+    """
+    column = find_columns(table, {"number": ("identifier", "id")}).get("number")
+    rows = _rows(table, roster, (), Filled({}))
+    numbered = ((re.search(r"\d+$", table.cell(row, column)), who) for row, who in rows)
+    found = {MOODLES + number[0]: who for number, who in numbered if number}
+    if not found:
+        raise CourseError(f"{table.path}: no column Identifier numbers students: a worksheet does")
+    return found
 
 
 def _canvas_columns(table: Table, slugs: list[str], given: str | None) -> dict[str, int]:
@@ -143,9 +165,10 @@ def _canvas_columns(table: Table, slugs: list[str], given: str | None) -> dict[s
 
 @dataclass(frozen=True)
 class How:
-    """How a score becomes a text."""
+    """How a score becomes a text, and of whom."""
 
     zeros: bool = False  # 0 for those who handed in nothing, whose cell stays as it is otherwise
+    asked: Callable[[str], bool] = lambda student: True  # whose cells are filled in
 
     def check(self, table: Table, lesson: Lesson, most: str) -> None:
         """Raise CourseError where the LMS gives other points for a lesson than the gradebook."""

@@ -8,20 +8,22 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from autograder import CourseError, lessons
-from autograder.collecting.roster import Owner, Roster, plain
+from autograder.collecting.roster import MOODLES, Owner, Roster, plain
 from autograder.collecting.search import File, Refused
 from autograder.grading.notebook.filenames import NOTEBOOK, is_notebook, original
 from autograder.grading.notebook.submission import Submission, is_of, parse
 from autograder.term.course_file import Choices
 
-# What an LMS calls a file, or a folder of files, of the student ``name``. Another LMS is another
-# pattern here.
-LMS = (
-    # Moodle: full name of the student, number of the participant.
-    re.compile(r"(?P<name>.+?)_\d+_assignsubmission_(?:file|onlinetext)(?:_.*)?"),
-    # Canvas: name, who is late, number of the student, number of the upload.
-    re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<user>\d{1,20})_(?P<upload>\d{3,20})_.+"),
-)
+# What each LMS calls a file, or a folder of files, of a student. Another LMS is an entry here, with
+# these groups, all but one of which may be missing:
+#   id or name           of the student
+#   user, participant    the LMS's number for the student; for the student in this assignment
+#   late                 what is there only where the work is late: the times of files then say less
+#   upload               the LMS's number for the file, later ones higher
+LMS = {
+    "Moodle": r"(?P<name>.+?)_(?P<participant>\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?",
+    "Canvas": r"(?P<name>.+?)(?P<late>_LATE)?_(?P<user>\d{1,20})_(?P<upload>\d{3,20})_.+",
+}
 SECOND = timedelta(seconds=1)
 NOTHING = "it has none of the lesson's cells or functions"
 
@@ -69,14 +71,15 @@ def read(
         match = named.search("/".join(parts))
         return Clues((match["student_id"],) if match else (), lesson, attempt)
     for place, part in enumerate(parts):
-        if found := next(filter(None, (one.fullmatch(part) for one in LMS)), None):
+        if found := next(filter(None, (re.fullmatch(one, part) for one in LMS.values())), None):
             said = found.groupdict()
+            name = said.get("id") or said["name"].replace("_", " ")
             # The folders around it count too: one may be another student's, who made up the name.
-            who = (said["name"].replace("_", " "), *parts[:place])
-            if "late" not in said:
-                return Clues(who, lesson, attempt)
-            late, upload = bool(said["late"]), int(said["upload"])
-            return Clues(who, lesson, attempt, said["user"], late, upload)
+            who = (name, *parts[:place])
+            in_assignment = MOODLES + said["participant"] if "participant" in said else ""
+            number = said.get("user") or in_assignment
+            late = bool(said["late"]) if "late" in said else None
+            return Clues(who, lesson, attempt, number, late, int(said.get("upload") or 0))
     stem, attempt = original(parts[-1])
     who = tuple(filter(None, (_without_lesson(part, slugs) for part in (*parts[:-1], stem))))
     return Clues(who, lesson, attempt)

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from nbgrader.api import Assignment, Gradebook
@@ -17,7 +17,7 @@ from autograder.collecting.hand_in import HandIn, Judge, pattern
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import NotOpened, Refused, is_junk, search, why
 from autograder.files import write_aside
-from autograder.grading.classroom.deadline_extensions import spans
+from autograder.grading.classroom.deadline_extensions import due_for, spans
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
 from autograder.grading.notebook import records
@@ -51,7 +51,7 @@ class Received:
     same: list[HandIn] = field(default_factory=list)
     several: list[tuple[HandIn, list[HandIn]]] = field(default_factory=list)  # and the earlier ones
     refused: list[NotOpened] = field(default_factory=list)
-    late: dict[str, list[str]] = field(default_factory=dict)  # ids, by lesson that has a due date
+    times: dict[tuple[str, str], datetime] = field(default_factory=dict)  # by lesson and student
     junk: int = 0
 
     @property
@@ -69,10 +69,9 @@ class Dates:
         )
         self._more = spans(book)
 
-    def of(self, one: HandIn) -> datetime | None:
+    def of(self, lesson: str, student: str) -> datetime | None:
         """The due date of a student's lesson, in UTC without a zone."""
-        due = self.due.get(one.lesson)
-        return due + self._more.get((one.lesson, one.student), timedelta()) if due else None
+        return due_for(self.due.get(lesson), self._more.get((lesson, student)))
 
 
 def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, how: How) -> Received:
@@ -85,7 +84,7 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     solved = functools.cache(lambda slug: records.read_notebook(course.master(slug)))
     judge = Judge(slugs, chosen, solved, roster, pattern(how.pattern), course.choices)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
-    for one in search(source):
+    for one in search(source, course.choices.timezone):
         if is_junk(one.parts):
             done.junk += 1
         elif isinstance(one, NotOpened):
@@ -111,12 +110,16 @@ def _timed(attempts: list[HandIn]) -> list[HandIn]:
 
 def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: Received) -> None:
     """Put the latest of a student's hand-ins of a lesson in its place."""
-    if len({one.clues.number for one in attempts} - {""}) > 1:
-        told = "two students, by their numbers, are called so: give a roster with lms_user_id"
+    # Of a group, each member's may be among them.
+    if len({one.clues.number for one in attempts if not one.group} - {""}) > 1:
+        told = (
+            "two students, by their numbers, are called so: give a roster with lms_user_id, or, "
+            "from Moodle, its grading worksheet with --like"
+        )
         done.refused += [NotOpened(one.file.parts, told) for one in attempts]
         return
     last, *earlier = _latest_first(attempts)
-    due = dates.of(last)
+    due = dates.of(last.lesson, last.student)
     try:
         when = last.when(due, how.at)
         kind = _put(course, last, when, due, how)
@@ -128,8 +131,7 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
     done.refused += [NotOpened(one.file.parts, one.damage) for one in different if one.damage]
     if whole := [one for one in different if not one.damage]:
         done.several.append((last, whole))
-    if due:
-        done.late.setdefault(last.lesson, []).extend([last.student] if when > due else [])
+    done.times[last.lesson, last.student] = when
 
 
 def _latest_first(attempts: list[HandIn]) -> list[HandIn]:

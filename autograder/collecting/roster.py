@@ -29,6 +29,7 @@ COLUMNS = {
 }
 CANVAS = {"sisloginid", "section"}  # beside these, ID is the number that Canvas gives to a user
 TEST_STUDENT = "Student, Test"  # of Canvas' own making, in every course
+MOODLES = "Participant "  # before the number that Moodle gives to a student for an assignment
 NOT_IN_AN_ID = re.compile(r"[/\\*?\[\]]|^\s|\s$|^$")  # beside what not_an_id knows
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
@@ -62,10 +63,14 @@ def cannot_name_a_folder(student: str) -> bool:
 
 
 class Roster:
-    """The students of a class, and what they may be called."""
+    """The students of a class, and what they may be called.
+
+    ``participants``  ids of students by the numbers that Moodle gave them in one assignment
+    """
 
     def __init__(self, students: Iterable[Student] = ()) -> None:
         self.students = {one.id: one for one in students}
+        self.participants: Mapping[str, str] = {}
         self._keys: dict[str, set[str]] = {}  # by id, address and number, in small letters
         self._names: dict[str, set[str]] = {}  # by name, without accents
         for one in self.students.values():
@@ -83,9 +88,9 @@ class Roster:
 
     def owner(self, texts: Collection[str], number: str = "") -> Owner:
         """Who is meant by ``texts``, all of which have to fit, and by the LMS's ``number``."""
-        numbered = {
-            one.id for one in self.students.values() if number and one.lms_user_id == number
-        }
+        every = self.students.values()
+        numbered = {one.id for one in every if number and one.lms_user_id == number}
+        numbered |= {self.participants.get(number, "")} - {""}
         found = [numbered, *map(self.who, texts)]
         certain = {next(iter(ids)) for ids in found if len(ids) == 1}
         doubtful = set[str]().union(*(ids for ids in found if len(ids) > 1))
@@ -231,9 +236,18 @@ def _refuse_second_ids(students: Collection[Student], known: Collection[Student]
     Whoever had two ids would be graded twice, and each half would lack the other's hand-ins.
     """
     there, listed = {one.id for one in known}, {one.id for one in students}
-    gone = {key: one.id for one in known if one.id not in listed for key in _keys(one)}
+    gone: dict[str, list[Student]] = {}
+    for one in known:
+        for key in _keys(one) if one.id not in listed else ():
+            gone.setdefault(key, []).append(one)
     new = [one for one in students if one.id not in there]
-    pairs = {one.id: gone[key] for one in new for key in _keys(one) if key in gone}
+    pairs = {
+        one.id: other.id
+        for one in new
+        for key in _keys(one)
+        for other in gone.get(key, ())
+        if _may_be_one(one, other)
+    }
     if pairs:
         shown = "; ".join(f"{one}, there {other}" for one, other in [*pairs.items()][:5])
         raise CourseError(
@@ -245,5 +259,13 @@ def _refuse_second_ids(students: Collection[Student], known: Collection[Student]
 
 
 def _keys(one: Student) -> set[str]:
-    """What two rows on one person have in common: address, or the LMS's number."""
-    return {one.email.casefold(), one.lms_user_id} - {""}
+    """What two rows on one person may have in common: address, the LMS's number, the name."""
+    name = "".join(sorted(map(plain, f"{one.first_name} {one.last_name}".split())))
+    return {one.email.casefold(), one.lms_user_id, name} - {""}
+
+
+def _may_be_one(one: Student, other: Student) -> bool:
+    """Whether two of one key are one person: namesakes may have other addresses or numbers."""
+    both = {one.email.casefold(): other.email.casefold(), one.lms_user_id: other.lms_user_id}
+    known = [mine == theirs for mine, theirs in both.items() if mine and theirs]
+    return any(known) or not known

@@ -7,7 +7,7 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import TypeGuard
@@ -82,8 +82,10 @@ def why(error: Exception) -> str:
     return f"it cannot be taken: {told or f'{type(error).__name__}: {error}'[:200]}"
 
 
-def search(source: Path | str) -> Iterator[Seen]:
+def search(source: Path | str, zone: tzinfo | None = None) -> Iterator[Seen]:
     """Every file in a folder or a zip, those in zips within it too; a single file is also taken.
+
+    zone  that of the times in a zip, which name none; None: this machine's
 
     Raises CourseError if ``source`` cannot be opened at all.
     """
@@ -96,7 +98,8 @@ def search(source: Path | str) -> Iterator[Seen]:
             members = _archive(source).infolist()
         except Exception as error:
             raise CourseError(f"{source} is no zip, or damaged: {error}") from None
-        found = (_member(source, one, (), None) for one in members if not one.is_dir())
+        files = (one for one in members if not one.is_dir())
+        found = (_member(source, one, (), _moment(one, zone)) for one in files)
     elif source.is_file():
         found = [_file(source, (source.name,))]
     else:
@@ -178,15 +181,15 @@ def _of_zip(whole: File) -> list[Seen]:
 
 
 def _member(
-    source: Path | File, member: zipfile.ZipInfo, above: tuple[str, ...], moment: datetime | None
+    source: Path | File, member: zipfile.ZipInfo, above: tuple[str, ...], moment: datetime
 ) -> Seen:
-    """One file in a zip; ``moment`` is when it came, None: when the zip says it was written."""
+    """One file in a zip; ``moment`` is when it came."""
     try:
         parts = (*above, *PurePosixPath(_name(member).replace("\\", "/")).parts)
         if problem := _problem_of_name(parts) or _problem_of(member):
             return NotOpened(parts, problem)
         read = functools.partial(_read_member, source, member)
-        return _unless_archive(File(parts, moment or _moment(member), read))
+        return _unless_archive(File(parts, moment, read))
     except Exception as error:
         return NotOpened((*above, member.filename), why(error))
 
@@ -248,9 +251,10 @@ def _name(member: zipfile.ZipInfo) -> str:
     return member.orig_filename
 
 
-def _moment(member: zipfile.ZipInfo) -> datetime:
-    """A zip's times have no zone: they are taken for this machine's."""
+def _moment(member: zipfile.ZipInfo, zone: tzinfo | None) -> datetime:
+    """When a zip says that a file in it was written; of an hour that comes twice, the first."""
     try:
-        return datetime(*member.date_time).astimezone(UTC).replace(tzinfo=None)
+        moment = datetime(*member.date_time, tzinfo=zone)
+        return moment.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         return datetime(1980, 1, 1)

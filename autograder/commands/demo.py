@@ -14,7 +14,7 @@ from autograder.checking.toolbox import registry
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
-from autograder.reporting import results
+from autograder.reporting import page, results
 
 DESCRIPTION = (
     "Hand in lessons for a class of eight (right, careless, wrong, blank and broken), grade it, "
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     status = cli.main(["grade", *here])
     if not (course / "class" / "autograded").is_dir():  # it has said why
         return status
-    for line in results.table(results.graded(Course(course))):
+    for line in page.table(results.graded(Course(course))):
         if line["score"] < line["max"]:
             print(f"{line['student']} · {line['exercise']}")
             print(textwrap.indent(line["reason"], "  "))

@@ -9,7 +9,7 @@ from nbgrader.api import Gradebook
 from autograder import CourseError, lessons
 from autograder.commands import add_shared
 from autograder.grading.classroom.database import opened
-from autograder.grading.classroom.deadline_extensions import from_file, grant, spans, who_handed_in
+from autograder.grading.classroom.deadline_extensions import grant, spans, who_handed_in
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book
 from autograder.term.course_file import People, read_time
@@ -18,7 +18,7 @@ DESCRIPTION = (
     "Set the due date of a lesson in nbgrader's gradebook, from which nbgrader and this course say "
     "what is late; without a time, show it, and without a lesson, show all. With --student, set a "
     "later one for that student alone. Dates that stand in class/course.toml are changed there. "
-    "Work that is graded already gets it with --regrade."
+    "What is graded already follows at the next autograder grade."
 )
 
 
@@ -56,7 +56,6 @@ def run(options: argparse.Namespace) -> int:
         )
     shown = course.choices.shown
     with opened(course) as book:
-        from_file(book, course.choices, chosen)
         if options.student:
             grant(book, chosen[0], options.student, due, shown)
         elif options.time:
@@ -69,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         if graded:
             print(
                 f"{len(graded)} of it are in the gradebook already. Penalties follow the new date "
-                f"with: autograder grade --lesson {chosen[0]} --regrade"
+                f"with: autograder grade --lesson {chosen[0]}"
             )
     return 0
 

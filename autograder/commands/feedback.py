@@ -67,9 +67,8 @@ def run(options: argparse.Namespace) -> int:
     if pages.ungraded:
         print(f"{pages.ungraded} are not graded yet and get no page.")
     if pages.unsettled:
-        print(
-            f"{pages.unsettled} are to be looked at again: the formgrader says needs manual grade."
-        )
+        named = listed([f"{one.student}, {one.lesson}" for one in pages.unsettled])
+        print(f"To be looked at again, as formgrader's needs manual grade says: {named}.")
     for one, why in sorted(pages.failed.items()):
         print(f"no page for {one.student}, {one.lesson}: {why}", file=sys.stderr)
     return 1 if pages.failed else 0

@@ -14,6 +14,7 @@ from autograder.files import write_aside
 from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook.filenames import plain
+from autograder.grading.notebook.result import listed
 
 DESCRIPTION = (
     "Write the scores of nbgrader's gradebook, with manual scores, extra credit and penalties, as "
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     for one in found:
         one.scores = {who: score for who, score in one.scores.items() if asked(who)}
     ungraded = sum(_leave_out(course, one) for one in found)
-    how, to, left = How(options.zeros), Path(options.to), bool(ungraded)
+    how, to, left = How(options.zeros, asked), Path(options.to), bool(ungraded)
     if options.like:
         table = Table(options.like)
         if to.exists() and to.samefile(table.path):
@@ -69,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
         write_aside(to, grades.made_anew(students, found, how))
         print(f"{to}: {len(students)} students; {', '.join(slugs)}")
     for one in found:
-        if count := sum(score.unfinished for score in one.scores.values()):
-            print(f"{count} of {one.slug} have yet to be graded by hand in formgrader.")
+        if again := sorted(who for who, score in one.scores.items() if score.unfinished):
+            print(f"Yet to be graded by hand in formgrader, of {one.slug}: {listed(again)}.")
     return int(left)
 
 

@@ -2,10 +2,11 @@
 
 import argparse
 from datetime import date
+from pathlib import Path
 
-from autograder import CourseError
+from autograder import ROOT, CourseError
 from autograder.commands import add_shared, roster
-from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.folders import CONFIG
 from autograder.term import course_file, plan
 
 DESCRIPTION = (
@@ -20,19 +21,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--plan", metavar="NAME", help=f"begin with a ready plan: {', '.join(plan.PLANS)}")
     add("--start", metavar="DAY", help="when the first week begins, as 2026-10-05; needs --plan")
-    add("--timezone", metavar="ZONE", help="of all dates, as Europe/Berlin")
+    add(
+        "--timezone",
+        metavar="ZONE",
+        help="the zone of the class, as Europe/Berlin; --start needs it",
+    )
     add("--roster", metavar="CSV", help="who is in the class, as autograder roster takes it")
     add_shared(parser, "--course", "--db-url")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write; exit status 0."""
-    path = Course(options.course).root / course_file.NAME
+    root = Path(options.course or "").resolve()
+    lessons = course_file.there(root)
+    if not lessons or not (options.course or (root / CONFIG).is_file()):
+        raise CourseError(
+            f"{root} is no course: go to the folder with {CONFIG}, or name it, as --course {ROOT}"
+        )
+    path = root / course_file.NAME
     start = _day(options.start) if options.start else None
     if start and not options.plan:
         raise CourseError("--start fills in the dates of a ready plan: name one with --plan")
+    if start and not options.timezone:
+        raise CourseError("--start fills in dates: give their zone, as --timezone Europe/Berlin")
     text = plan.text(options.plan, start, options.timezone)
-    course_file.parse(path, text, course_file.there(path.parents[1]))
+    course_file.parse(path, text, lessons)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(path, "x", encoding="utf-8") as file:

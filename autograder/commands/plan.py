@@ -3,6 +3,7 @@
 import argparse
 
 from autograder.commands import add_shared
+from autograder.grading.classroom.database import refuse_strangers
 from autograder.grading.classroom.folders import Course
 from autograder.term import plan
 
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the table; exit status 0."""
     course = Course(options.course)
+    refuse_strangers(course)
     found = plan.rows(course.choices, course.root)
     for line in plan.lines(course.choices, found, options.exercises):
         print(line)

@@ -5,6 +5,8 @@ import sys
 from collections import Counter
 
 from autograder import CourseError, lessons
+from autograder.collecting.grades import participants
+from autograder.collecting.lms_csv import Table
 from autograder.collecting.receiving import Dates, How, Received, receive
 from autograder.collecting.roster import Roster, of_gradebook
 from autograder.collecting.search import shown
@@ -14,7 +16,7 @@ from autograder.grading.classroom.database import opened
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook.result import listed
 from autograder.grading.notebook.submission import place
-from autograder.term.course_file import Choices, read_time
+from autograder.term.course_file import Choices, late_by, read_time
 
 DESCRIPTION = (
     "Put the notebooks in a folder or zip into class/submitted/STUDENT/LESSON/: what Canvas and "
@@ -35,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="REGEX",
         help="whose a file is, from its path: (?P<student_id>…) holds an id, an address or a name",
     )
+    words = "Moodle's grading worksheet of this assignment: it tells namesakes apart"
+    add("--like", metavar="FILE", help=words)
     add("--missing", action="store_true", help="list the students who handed in nothing")
     add("--dry-run", action="store_true", help="only say what would be done")
     add_shared(parser, "--course", "--db-url")
@@ -48,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
         roster, dates = Roster(of_gradebook(book)), Dates(book)
     if not roster.students:
         raise CourseError("nobody is in the gradebook: say who is in the class, autograder roster")
+    if options.like:
+        roster.participants = participants(Table(options.like), roster)
     how = How(options.lesson, at, options.pattern, options.dry_run)
     done = receive(course, options.source, roster, dates, how)
     chosen = lessons.choose(options.lesson, course.lessons())
@@ -55,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
     if options.dry_run:
         print("Nothing is changed: this is what would be done.")
         for one in sorted(done.all, key=lambda one: one.file.name):
-            print(f"  {one.file.name} goes to {one.student}, {one.lesson}")
+            came = course.choices.shown(done.times[one.lesson, one.student])
+            print(f"  {one.file.name} goes to {one.student}, {one.lesson}: {came}")
     _counts(done)
     _times(done, dates, bool(at), course.choices)
     for last, earlier in done.several:
@@ -99,6 +106,8 @@ def _times(done: Received, dates: Dates, at: bool, choices: Choices) -> None:
     if not done.all:
         return
     print("The time of hand-in is " + ("the one that you gave." if at else "that of each file."))
+    first, last = min(done.times.values()), max(done.times.values())
+    print(f"They came in from {choices.shown(first)} to {choices.shown(last)}.")
     by_lms = sum(one.clues.late is not None for one in done.all)
     if by_lms and not at:
         print(
@@ -106,9 +115,13 @@ def _times(done: Received, dates: Dates, at: bool, choices: Choices) -> None:
             "LATE there. It does not say how late; for a late rule they are so by a second."
         )
     for lesson in sorted({one.lesson for one in done.all}):
-        if lesson in done.late:
-            late, due = sorted(done.late[lesson]), choices.shown(dates.due[lesson])
-            print(f"Late with {lesson}, due {due}: {listed(late) or 'nobody'}.")
+        if usual := dates.due.get(lesson):
+            late = [
+                f"{who} ({choices.shown(when)}, {late_by((when - due).total_seconds())})"
+                for (slug, who), when in sorted(done.times.items())
+                if slug == lesson and (due := dates.of(slug, who)) and when > due
+            ]
+            print(f"Late with {lesson}, due {choices.shown(usual)}: {listed(late) or 'nobody'}.")
         else:
             print(
                 f"{lesson} has no due date, so nobody is late: set it, and receive the same again."

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the report; exit status 1 if nothing is graded, or a grading cannot be read."""
     course = Course(options.course)
     asked = course.in_sections(options.section)
-    rows = [one for one in results.graded(course, options.lesson) if asked(one["student"])]
+    rows = [one for one in results.graded(course, options.lesson) if asked(one.student)]
     if not rows:
         print(f"Nothing is graded in {course.root}: run autograder grade first.", file=sys.stderr)
         return 1
@@ -40,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
     found = {lesson: faults.of_course(course, lesson, own) for lesson, own in lessons.items()}
     missing = {lesson: [*filter(asked, _absent(course, lesson))] for lesson in lessons}
     page.write_html(rows, folder / "class.html", found, missing)
-    results.write_csv(rows, folder / "scores.csv")
-    count = len({row["student"] for row in rows})
+    page.write_csv(rows, folder / "scores.csv")
+    count = len({row.student for row in rows})
     print(f"{count} students, {len(rows)} submissions: {folder}/class.html and scores.csv")
     damaged = [one for one in course.submissions(options.lesson) if asked(one.student)]
     damaged = [one for one in damaged if course.is_damaged(one)]

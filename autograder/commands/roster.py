@@ -4,7 +4,7 @@ import argparse
 
 from autograder.collecting.roster import enrol, from_csv
 from autograder.commands import add_shared
-from autograder.grading.classroom.database import opened
+from autograder.grading.classroom.database import opened, refuse_strangers
 from autograder.grading.classroom.folders import Course
 
 DESCRIPTION = (
@@ -25,13 +25,14 @@ def run(options: argparse.Namespace) -> int:
     """Enrol; exit status 0."""
     students = from_csv(options.csv, options.id)
     course = Course(options.course, options.db_url)
-    with opened(course) as book:
+    with opened(course, agreed=False) as book:  # whom the file misses may be among these
         changes = enrol(book, students)
     print(f"{len(students)} students in {options.csv}.")
     _list("new", changes.new)
     _list("changed", changes.changed)
     _list("in the gradebook only, with work handed in: they stay", changes.kept)
     _list("in the gradebook only; who is to go: nbgrader db student remove ID", changes.left)
+    refuse_strangers(course)
     return 0
 
 

@@ -70,13 +70,13 @@ def find(course: Course, lesson: str, student: str, exercise: str) -> tuple[Hand
         raise CourseError(
             f"nothing of what {student} handed in for {slug} could be graded: {kept.problem}"
         )
-    (row,) = (one for one in graded(course, [slug]) if one["student"] == student)
-    parts = {one["name"]: one for one in row["exercises"]}
+    (row,) = (one for one in graded(course, [slug]) if one.student == student)
+    parts = {one["name"]: one for one in row.exercises}
     if exercise not in parts:
         raise CourseError(
             f"{slug} has no exercise called {exercise!r}; there are: {', '.join(parts)}"
         )
-    part = parts[exercise] | {"care": kept.care}
+    part = {**parts[exercise], "care": kept.care}
     checked = next(one for one in kept.exercises if one.name == exercise)
     if checked.is_open or not checked.reason:
         what = "left open" if checked.is_open else f"taken for right, {_points(part)}"

@@ -48,7 +48,7 @@ class Fault(NamedTuple):
 def of_course(course: Course, lesson: str, rows: Iterable[Row]) -> list[Fault]:
     """The faults of one lesson. A group's work is one work."""
     copies = groups.copies(course.choices)
-    own = [row for row in rows if (lesson, row["student"]) not in copies]
+    own = [row for row in rows if (lesson, row.student) not in copies]
     return faults(own, texts(course, own), hints(lesson))
 
 
@@ -69,12 +69,12 @@ def texts(course: Course, rows: Iterable[Row]) -> Texts:
     found = {}
     for row in rows:
         try:
-            handed = Handed(row["lesson"], row["student"])
+            handed = Handed(row.lesson, row.student)
             notebook = records.read_notebook(course.autograded(handed))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # the report is of the reasons; a text that is gone is not shown
         cells = filter(cell_metadata.is_solution, notebook["cells"])
-        found[row["student"]] = {cell_metadata.exercise(cell): cell["source"] for cell in cells}
+        found[row.student] = {cell_metadata.exercise(cell): cell["source"] for cell in cells}
     return found
 
 
@@ -85,7 +85,7 @@ def faults(
     found: dict[tuple[str, str], dict[str, str]] = {}
     named, no_answer = set(), set()
     for row in rows:
-        for part in row["exercises"]:
+        for part in row.exercises:
             if part["score"] >= part["max"]:
                 continue
             name, parts = part["name"], said(part["reason"])
@@ -96,9 +96,9 @@ def faults(
             elif parts.got:
                 told = f"{what} Got {parts.got}. {parts.likely}".strip()
             key = name, without_numbers(told)
-            found.setdefault(key, {})[row["student"]] = told[:TOLD_CHARS]
+            found.setdefault(key, {})[row.student] = told[:TOLD_CHARS]
             named |= {key} if has_hint else set()
-            if row.get("problem") or part.get("is_careless") or what.startswith(NO_ANSWER):
+            if row.problem or part.get("is_careless") or what.startswith(NO_ANSWER):
                 no_answer.add(key)  # or a right one
     made = []
     for key, told_to in found.items():

@@ -1,24 +1,45 @@
-"""One page on a class, to be read or printed: what it earned and why points were lost."""
+"""One page on a class, to be read or printed: what it earned and why points were lost.
 
+And a table for programs, with the same columns of each hand-in.
+"""
+
+import csv
 import html
 import re
 import shlex
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
 from autograder.files import write_aside
 from autograder.grading.feedback import content_policy
+from autograder.grading.notebook.result import harmless
 from autograder.reporting import results
 from autograder.reporting.faults import Fault
-from autograder.reporting.results import Row, total
+from autograder.reporting.results import Part, Row
 
 FAULTS = 20  # the most that are shown
 HALF = 0.5  # who has less than this share of the points is listed
 PAGES = Path(__file__).parent / "pages"
+
+
+class Column(NamedTuple):
+    """A column: what it is called, what it says of a hand-in, and its class in the style sheet."""
+
+    head: str
+    cell: Callable[[Row], str]
+    kind: Callable[[Row], str] = lambda row: ""
+
+
+# What is said of each hand-in, on the page and in the table: whatever else shall be is a line here.
+HAND_IN = (
+    Column("student", lambda row: row.student),
+    Column("handed in", lambda row: f"{row.handed_in:%Y-%m-%d %H:%M %Z}" if row.handed_in else ""),
+    Column("minutes late", lambda row: f"{row.minutes_late or ''}"),
+)
 STYLE = (PAGES / "style.css").read_text(encoding="utf-8")
 
 
@@ -53,30 +74,66 @@ def write_html(
         most_faults=FAULTS,
         median=statistics.median,
         command=_command,
-        points=_points,
         earned=_earned,
     )
     write_aside(path, made.encode())
 
 
 def _of_rows(rows: list[Row]) -> dict[str, Any]:
-    most, counts = total(rows[0])[1], results.spread(rows)
+    most, counts = rows[0].most, results.spread(rows)
     limits = [f"{most * place / len(counts):g}" for place in range(len(counts) + 1)]
-    few = [row for row in rows if total(row)[0] < HALF * total(row)[1]]
+    few = [row for row in rows if row.score < HALF * row.most]
+    places = range(len(rows[0].exercises))
     return {
         "rows": rows,
         "most": most,
-        "scores": [total(row)[0] for row in rows],
+        "scores": [row.score for row in rows],
         "spread": list(zip(limits, limits[1:], counts, strict=False)),
-        "exercises": [_exercise(rows, place) for place in range(len(rows[0]["exercises"]))],
-        "in_need": sorted(few, key=lambda row: (total(row)[0], row["student"])),
-        "lost": [one for one in results.table(rows) if one["score"] < one["max"]],
+        "exercises": [_exercise(rows, place) for place in places],
+        "in_need": sorted(few, key=lambda row: (row.score, row.student)),
+        "columns": [
+            *HAND_IN,
+            *(_points(rows[0].exercises[place]["name"], place) for place in places),
+            Column("total", _earned, lambda row: "number"),
+        ],
+        "lost": [one for one in table(rows) if one["score"] < one["max"]],
     }
+
+
+def table(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """A line for each student and exercise: what its check said, and the columns of HAND_IN.
+
+    A late penalty has a line of its own, so that the scores sum up to what counts.
+    """
+    for row in rows:
+        about = {one.head.replace(" ", "_"): one.cell(row) for one in HAND_IN}
+        for part in row.exercises:
+            yield _line(row, part["name"], part) | about
+        if row.penalty:
+            late = {"score": -round(row.penalty, 4), "max": 0, "reason": "handed in late"}
+            yield _line(row, "late penalty", late | {"automatic": 0}) | about
+
+
+def _line(row: Row, exercise: str, part: Part) -> dict[str, Any]:
+    line = {"student": row.student, "lesson": row.lesson, "exercise": exercise}
+    line |= {name: part[name] for name in ("score", "max", "reason")}
+    return line | {"automatic": part.get("automatic", part["score"])}
+
+
+def write_csv(rows: Iterable[Row], path: Path) -> None:
+    """Write the table of some rows; what a student wrote in it is no formula."""
+    lines = [*table(rows)]
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, lines[0])
+        writer.writeheader()
+        for line in lines:
+            texts = {name: one for name, one in line.items() if isinstance(one, str)}
+            writer.writerow(line | {name: harmless(one) for name, one in texts.items()})
 
 
 def _exercise(rows: Sequence[Row], place: int) -> dict[str, Any]:
     """What became of an exercise: how many are right, right in part and so on, how hard it was."""
-    parts = [row["exercises"][place] for row in rows]
+    parts = [row.exercises[place] for row in rows]
     kinds = [results.kind(one) for one in parts]
     return {
         "name": parts[0]["name"],
@@ -86,15 +143,23 @@ def _exercise(rows: Sequence[Row], place: int) -> dict[str, Any]:
     }
 
 
-def _points(part: Row) -> str:
+def _points(name: str, place: int) -> Column:
     """Points of points of an exercise, with a star where they were changed by hand."""
-    return f"{part['score']:g} / {part['max']:g}" + "*" * ("automatic" in part)
+
+    def cell(row: Row) -> str:
+        part = row.exercises[place]
+        return f"{part['score']:g} / {part['max']:g}" + "*" * ("automatic" in part)
+
+    def kind(row: Row) -> str:
+        score, most = row.exercises[place]["score"], row.exercises[place]["max"]
+        return f"number {'full' if score >= most else 'none' if score == 0 else 'part'}"
+
+    return Column(name, cell, kind)
 
 
 def _earned(row: Row) -> str:
     """Points of points of a student's lesson, with a star where it was late."""
-    score, most = total(row)
-    return f"{score:g} / {most:g}" + "*" * bool(row.get("penalty"))
+    return f"{row.score:g} / {row.most:g}" + "*" * bool(row.penalty)
 
 
 def _command(lesson: str, one: Fault) -> str:

@@ -7,7 +7,7 @@ their own work, and stays.
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,13 @@ def copies(choices: Choices) -> dict[tuple[str, str], str]:
     }
 
 
-def unknown(choices: Choices, roster: Collection[str]) -> str:
-    """A sentence on the first student of a section or group who is not in the roster, or ''."""
+def unknown(choices: Choices, roster: Mapping[str, bool]) -> str:
+    """A sentence on the first student of a section or group who is not in the roster, or ''.
+
+    roster  ids, and whether more is known of the student; where it is of nobody, nobody is enrolled
+    """
+    if not any(roster.values()):
+        return ""
     for what in ("sections", "groups"):
         for name, members in getattr(choices, what).items():
             for student in members:

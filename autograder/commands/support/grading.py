@@ -4,9 +4,10 @@ import argparse
 import collections
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from autograder import lessons
 from autograder.commands.support import STOPPED, group_work
 from autograder.commands.support.changed_lessons import set_apart
 from autograder.commands.support.preview import preview
@@ -19,13 +20,19 @@ from autograder.grading.notebook.submission import FOREIGN
 from autograder.grading.running.batch import Batch
 from autograder.term import groups
 
+LOST = """\
+The gradebook is new, but {count} graded notebooks of before are there. Their automatic scores are
+in it again. What only the old one held is lost: scores and comments by hand, extra points, more
+time for single students, names and addresses. Put a copy of it back if you have one, or enter
+these again; after this run, that is not said any more."""
+
 
 def take_turn(course: Course, workers: Any, options: argparse.Namespace, needed: str) -> int:
     """Grade, and say who is not graded or not known."""
-    if not options.preview:
-        for sentence in group_work.share(course):
-            print(sentence, flush=True)
     asked = course.in_sections(options.section)
+    if not options.preview:
+        for sentence in group_work.share(course, lessons.choose(options.lesson, course.lessons())):
+            print(sentence, flush=True)
     there = course.submissions(options.lesson, options.student)
     handed = [one for one in there if asked(one.student)]
     if handed and options.preview:
@@ -40,11 +47,13 @@ def take_turn(course: Course, workers: Any, options: argparse.Namespace, needed:
             status = _grade(course, book, handed, workers, options, needed) if handed else 0
             if status == STOPPED:
                 return status
-            status = _compare(book, handed, options) or status or left
+            status = _compare(book, handed, asked, options) or status or left
     else:
         print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
         status = 1
-    return _point_at("not graded: ", misplaced(course, options.lesson, options.student)) or status
+    members = [one for name in options.section for one in course.choices.sections[name]]
+    elsewhere = misplaced(course, options.lesson, options.student or members)
+    return _point_at("not graded: ", elsewhere) or status
 
 
 def _point_at(what: str, sentences: Iterable[str]) -> int:
@@ -56,7 +65,9 @@ def _point_at(what: str, sentences: Iterable[str]) -> int:
     return status
 
 
-def _compare(book: Book, handed: list[Handed], options: argparse.Namespace) -> int:
+def _compare(
+    book: Book, handed: list[Handed], asked: Callable[[str], bool], options: argparse.Namespace
+) -> int:
     """Say how many handed in nothing, and who is not in the roster; exit status 1 for the latter.
 
     Nobody who handed in nothing is named: what is printed may be kept in a log.
@@ -64,7 +75,7 @@ def _compare(book: Book, handed: list[Handed], options: argparse.Namespace) -> i
     roster = book.roster()
     if any(roster.values()) and not options.student:
         for lesson in sorted({one.lesson for one in handed}):
-            if missing := len(absent(roster, handed, lesson)):
+            if missing := sum(map(asked, absent(roster, handed, lesson))):
                 print(f"{missing} of the roster handed in nothing of {lesson}.")
     return _point_at("graded, but ", strangers(roster, handed))
 
@@ -106,6 +117,10 @@ def _announce(batch: Batch, count: int) -> None:
         print(f"{len(batch.done)} of {count} are graded and unchanged: skipped.")
     for reason, number in collections.Counter(batch.reasons.values()).most_common():
         print(f"{number} of {count} graded again: {reason}.")
+    if batch.penalised:
+        print(f"Other points for {len(batch.penalised)}, by another late penalty alone:")
+        for one, (before, now) in sorted(batch.penalised.items()):
+            print(f"  {one.lesson}  {one.student}: {before:g} → {now:g}")
     sys.stdout.flush()
 
 
@@ -153,4 +168,6 @@ def _sum_up(batch: Batch, handed: list[Handed], total: int, seconds: float) -> i
     strange = [one for one in batch.done if batch.done[one].problem.startswith(FOREIGN)]
     for one in sorted(strange):
         print(f"0 points: {one.student}, {one.lesson}: {batch.done[one].problem}", file=sys.stderr)
-    return 1 if incomplete or failed or strange else 0
+    if batch.restored:
+        print(LOST.format(count=len(batch.restored)), file=sys.stderr)
+    return 1 if incomplete or failed or strange or batch.restored else 0

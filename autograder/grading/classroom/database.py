@@ -5,14 +5,16 @@ import logging
 import os
 from collections.abc import Iterator
 
-from nbgrader.api import Base, Gradebook, InvalidEntry
+from nbgrader.api import Base, Gradebook, InvalidEntry, Student
 from sqlalchemy import create_engine, insert, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from autograder import CourseError
+from autograder.grading.classroom.deadline_extensions import from_file
 from autograder.grading.classroom.folders import Course
+from autograder.term import groups
 
 
 class GradebookError(CourseError):
@@ -32,10 +34,42 @@ LOG.addHandler(logging.NullHandler())  # nbgrader logs names
 
 
 @contextlib.contextmanager
-def opened(course: Course) -> Iterator[Gradebook]:
-    """nbgrader's gradebook. Raises GradebookError where the database cannot be used."""
+def opened(course: Course, agreed: bool = True) -> Iterator[Gradebook]:
+    """nbgrader's gradebook; unless told not to, it is made to ``agree`` with class/course.toml.
+
+    Raises GradebookError where the database cannot be used.
+    """
     with usable(course), Gradebook(course.db_url, course.id) as book:
+        if agreed:
+            agree(book, course)
         yield book
+
+
+def agree(book: Gradebook, course: Course) -> None:
+    """Give the gradebook the dates that class/course.toml names, so that all commands have them.
+
+    Raises CourseError where a section or group names somebody who is not in the roster: a slip in
+    an id would make a student whom nobody knows, and take the work from one who is there.
+    """
+    from_file(book, course.choices, course.choices.lessons)
+    if said := groups.unknown(course.choices, roster(book)):
+        raise CourseError(said)
+
+
+def roster(book: Gradebook) -> dict[str, bool]:
+    """Ids of all students, and whether more is known of them than the id: a name, an address.
+
+    Grading adds who is not there, by the id alone.
+    """
+    columns = (Student.id, Student.first_name, Student.last_name, Student.email)
+    return {student: any(told) for student, *told in book.db.query(*columns).all()}
+
+
+def refuse_strangers(course: Course) -> None:
+    """Raise CourseError as ``agree`` does, for a command that does not open the gradebook."""
+    if (course.choices.sections or course.choices.groups) and exists(course):
+        with opened(course):
+            pass
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ from nbgrader.api import (
     MissingEntry,
     Notebook,
     SourceCell,
-    Student,
     SubmittedAssignment,
     SubmittedNotebook,
 )
@@ -26,8 +25,15 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
 
 from autograder import cell_metadata
-from autograder.grading.classroom.database import LOG, GradebookError, raise_faults, usable
-from autograder.grading.classroom.deadline_extensions import due_for, from_file, handed_in
+from autograder.grading.classroom.database import (
+    LOG,
+    GradebookError,
+    agree,
+    raise_faults,
+    roster,
+    usable,
+)
+from autograder.grading.classroom.deadline_extensions import due_for, handed_in
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.temporary import Temporary
@@ -52,13 +58,21 @@ class Counted:
     scores: dict[str, tuple[float, float, float | None]] = field(default_factory=dict)
     comments: dict[str, str | None] = field(default_factory=dict)  # the instructor's, or nbgrader's
     penalty: float = 0.0
-    due: datetime | None = None  # for this student, in UTC without a zone
+    handed_in: datetime | None = None  # in UTC without a zone; so is when it was due for them
+    due: datetime | None = None
     unsettled: bool = False  # somebody is to look at it again
 
     @property
     def score(self) -> float:
         """All points together, less the penalty."""
         return sum(score for score, _, _ in self.scores.values()) - self.penalty
+
+    @property
+    def seconds_late(self) -> float:
+        """By how much it came too late, or 0."""
+        if self.due is None or self.handed_in is None:
+            return 0.0
+        return max(0.0, (self.handed_in - self.due).total_seconds())
 
     @property
     def most(self) -> float:
@@ -73,8 +87,10 @@ class Book:
         self._course = course
         with usable(course):
             self._book = Gradebook(course.db_url, course.id)
+            agree(self._book, course)
         self._names: dict[str, str] = {}  # of graded and solution cells, by id
         self._checksums: dict[str, dict[str, str]] = {}
+        self.new: set[str] = set()  # lessons that the gradebook did not know until they came here
 
     def __enter__(self) -> Self:
         return self
@@ -96,6 +112,7 @@ class Book:
                 known = self._knows(lesson, master["cells"])
             except MissingEntry:
                 known = False
+                self.new.add(lesson)
         if not known:
             try:
                 _register(self._course, lesson)
@@ -107,7 +124,6 @@ class Book:
                 ) from error
             self._book.db.expire_all()
         with usable(self._course):
-            from_file(self._book, self._course.choices, [lesson])
             notebook = self._book.find_notebook(lesson, lesson)
             graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
             self._names |= {cell.id: cell.name for cell in graded}
@@ -145,32 +161,20 @@ class Book:
         return old == checks and same_answers and not gone and not new
 
     def roster(self) -> dict[str, bool]:
-        """Ids of all students, and whether more is known of them than the id: a name, an address.
-
-        Grading adds who is not there, by the id alone.
-        """
-        columns = (Student.id, Student.first_name, Student.last_name, Student.email)
+        """Ids of all students, and whether more is known of them than the id."""
         with usable(self._course):
-            rows = self._book.db.query(*columns).all()
-        return {student: any(told) for student, *told in rows}
-
-    def scores(self, lesson: str) -> dict[str, dict[str, float]]:
-        """Automatic scores on record: student → exercise → points."""
-        found: dict[str, dict[str, float]] = {}
-        for student, name, score in self._rows(lesson, Grade, Grade.auto_score):
-            found.setdefault(student, {})[cell_metadata.exercise_called(name)] = score
-        return found
+            return roster(self._book)
 
     def counted(self, lesson: str) -> dict[str, Counted]:
         """What counts of each submission of ``lesson``, by student; {} for a lesson not there."""
         found: dict[str, Counted] = {}
         columns = (Grade.score, Grade.max_score, Grade.auto_score, Grade.needs_manual_grade)
         late = SubmittedNotebook.late_submission_penalty
-        dates = Assignment.duedate, SubmittedAssignment.extension
+        dates = SubmittedAssignment.timestamp, Assignment.duedate, SubmittedAssignment.extension
         rows = self._rows(lesson, Grade, *columns, late, *dates)
-        for student, name, *scores, again, penalty, usual, more in rows:
-            due = due_for(usual, more)
-            one = found.setdefault(student, Counted(penalty=penalty or 0, due=due))
+        for student, name, *scores, again, penalty, when, usual, more in rows:
+            told = Counted(penalty=penalty or 0, handed_in=when, due=due_for(usual, more))
+            one = found.setdefault(student, told)
             one.scores[name] = tuple(scores)
             one.unsettled = one.unsettled or again
         for student, name, text in self._rows(lesson, Comment, Comment.comment):
@@ -218,22 +222,35 @@ class Book:
             submitted.late_submission_penalty = None
             book.db.commit()
             if late:
-                self._penalise(handed, notebook)
+                self._penalise(handed)
             book.db.refresh(submitted)
+            return float(submitted.score - (submitted.late_submission_penalty or 0))
+
+    def settle_penalty(self, handed: Handed, counted: Counted) -> float:
+        """Take off for lateness what rule and dates ask for now; returns the points that count.
+
+        counted  what counted until now
+        """
+        book, lesson = self._book, handed.lesson
+        if not counted.penalty and not counted.seconds_late:
+            return counted.score
+        with usable(self._course):
+            self._penalise(handed)
+            submitted = book.find_submission_notebook(lesson, lesson, handed.student)
             return float(submitted.score - (submitted.late_submission_penalty or 0))
 
     def undo(self) -> None:
         """Forget what ``store`` began and did not end."""
         self._book.db.rollback()
 
-    def _penalise(self, handed: Handed, notebook: dict[str, Any]) -> None:
+    def _penalise(self, handed: Handed) -> None:
         names = {"notebook": handed.lesson, "assignment": handed.lesson}
         names |= {"student": handed.student, "db_url": self._course.db_url}
         folder = str(self._course.root)
         sys.path.insert(0, folder)  # for a plugin beside nbgrader_config.py, as nbgrader finds it
         try:
             step = AssignLatePenalties(config=self._course.config, log=LOG)
-            step.preprocess(nbformat.from_dict(notebook), {"nbgrader": names})
+            step.preprocess(nbformat.v4.new_notebook(), {"nbgrader": names})  # it reads no cell
         except Exception as error:  # a plugin may be anyone's
             raise GradebookError(
                 f"{handed.lesson}: the late penalty of {handed.student} cannot be worked out "

@@ -63,7 +63,7 @@ class Grades(GetGrades):
         """Put the table into ``resources``."""
         nb, resources = super().preprocess(nb, resources)
         names = resources["nbgrader"]
-        names["due"] = self._due(names) if names["late_penalty"] else ""
+        names["came"] = self._came(names)
         resources["summary"] = {
             "head": '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<style>{STYLE}</style>",
@@ -71,12 +71,18 @@ class Grades(GetGrades):
         }
         return nb, resources
 
-    def _due(self, names: Mapping[str, str]) -> str:
-        """When the lesson was due for the student, in the class's zone and language, or ''."""
+    def _came(self, names: Mapping[str, str]) -> str:
+        """When it was handed in, and by how much too late, in the class's zone; '' if unknown."""
         with Gradebook(names["db_url"]) as book:
             one = book.find_submission(names["assignment"], names["student"])
-            due = due_for(one.assignment.duedate, one.extension)
-        return course_file.read(self.config.CourseDirectory.root).shown(due)
+            when, due = one.timestamp, due_for(one.assignment.duedate, one.extension)
+        if when is None:
+            return ""
+        shown = course_file.read(self.config.CourseDirectory.root).shown
+        if due is None or when <= due:
+            return f"Handed in {shown(when)}"
+        late = course_file.late_by((when - due).total_seconds())
+        return f"Handed in {shown(when)}, {late} (due {shown(due)})"
 
 
 class FeedbackExporter(HTMLExporter):
@@ -112,7 +118,7 @@ class Pages:
         self.made: list[Handed] = []
         self.failed: dict[Handed, str] = {}  # why no page could be made
         self.ungraded = 0  # how many are not graded
-        self.unsettled = 0  # how many somebody is to look at again in the formgrader
+        self.unsettled: list[Handed] = []  # those to be looked at again in the formgrader
         with Book(course) as book:
             counted = {lesson: book.counted(lesson) for lesson in {one.lesson for one in handed}}
         for one in handed:
@@ -123,7 +129,7 @@ class Pages:
                 self.failed[one] = "it is not in the gradebook: run autograder grade"
             else:
                 self.waiting.append(one)
-                self.unsettled += found.unsettled
+                self.unsettled += [one] * found.unsettled
 
     def make(self) -> Iterator[int]:
         """Make the pages; yield how many are done by then.

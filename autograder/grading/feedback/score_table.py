@@ -53,7 +53,7 @@ def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
 
     notebook  graded, with scores and comments
     grades    nbgrader's resources: ``score`` and ``max_score`` of the notebook, ``late_penalty``,
-              and ``due``, when it was due in words, or ''
+              and ``came``, when it was handed in, in words, or ''
     """
     problem = cell_metadata.notes(notebook, "autograder").get("problem", "")
     answers = {cell_metadata.grade_id(cell): cell for cell in notebook.cells if is_solution(cell)}
@@ -157,9 +157,8 @@ def _told(cell: Any, told: str) -> list[str]:
 
 def _foot(grades: Mapping[str, Any], score: str) -> str:
     penalty = grades.get("late_penalty") or 0
-    due = grades.get("due")
-    late = f"Handed in late (due {escape(due)})" if due else "Handed in late"
-    lines = {late: f"−{_points(penalty)}"} if penalty else {}
+    came = escape(grades.get("came", "")) or ("Handed in late" if penalty else "")
+    lines = {came: f"−{_points(penalty)}" if penalty else ""} if came else {}
     return "".join(
         f'<tr><th scope="row">{name}</th><td class="points">{points}</td><td></td></tr>'
         for name, points in {**lines, "Total": score}.items()

@@ -20,8 +20,6 @@ from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 from autograder.settings import care
 from autograder.temporary import place
 
-SAME = 1e-6  # points
-
 
 class Batch:
     """The submissions of a course that are to be graded, and the book that takes their scores.
@@ -61,7 +59,7 @@ class Batch:
         self.waiting: dict[Handed, dict[str, str]] = {}  # what is not: its dependencies, once known
         self.reasons: dict[Handed, str] = {}  # why it waits, in words, if it was graded before
         self.counts: dict[Handed, float] = {}  # points after changes by hand, if it is graded now
-        self.settled: dict[Handed, tuple[float, float]] = {}  # by another penalty alone: was, is
+        self.penalised: dict[Handed, tuple[float, float]] = {}  # by another penalty alone: was, is
         self.restored: list[Handed] = []  # graded before, and in a gradebook that is new
         self._unreadable: dict[Handed, WorkFailed] = {}  # of what no task could be made
         self.unkept: dict[Handed, str] = {}  # why it could not be written down
@@ -87,15 +85,15 @@ class Batch:
             self.waiting[one], self.reasons[one] = parts, reason
         else:
             self.done[one] = kept
-            self._settle(one)
+            self._penalise(one)
 
-    def _settle(self, one: Handed) -> None:
+    def _penalise(self, one: Handed) -> None:
         """Let what is done follow the late rule, the dates and the extensions as they are now."""
         before = self._counted[one.lesson].get(one.student)
         if before is not None and one not in self.counts:
             now = self._book.settle_penalty(one, before)
-            if abs(now - before.score) > SAME:
-                self.settled[one] = before.score, now
+            if abs(now - before.score) > 1e-6:
+                self.penalised[one] = before.score, now
 
     def outcomes(self, workers: Any) -> Iterator[tuple[Handed, Graded | WorkFailed]]:
         """Yield (Handed, outcome) of all that waits."""

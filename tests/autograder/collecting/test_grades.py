@@ -90,6 +90,13 @@ def test_zeros_for_those_who_handed_in_nothing(fill):
     assert '"Neu, Nina",104,new,A,,,,' in fill(more, "--form", "canvas")[1]
 
 
+def test_who_is_of_another_section_gets_no_zero(fill, graded):
+    (graded / "class" / "course.toml").write_text('[sections]\nmonday = ["ada"]\n')
+    more = CANVAS + '"Neu, Nina",104,new,A,,,,\r\n'
+    words = ("--form", "canvas", "--zeros", "--section", "monday")
+    assert '"Neu, Nina",104,new,A,,,,' in fill(more, *words)[1]
+
+
 def test_rows_that_are_not_surely_theirs_are_listed_and_not_filled_in(fill):
     status, _, _, err = fill("".join(CANVAS.splitlines(keepends=True)[:4]), "--form", "canvas")
     assert status == 1 and [line.split()[5] for line in err.splitlines()] == ["ben,", "zoe,"]
@@ -130,7 +137,7 @@ def test_a_lesson_without_a_column_is_told_with_what_to_do(fill, book, graded, r
         "Niemand,999,nobody,A,,,,\r\n", ""
     )
     status, written, said, err = fill(text, "--form", "canvas")
-    assert status == 1 and "2 grades" in said and f"{SECOND}:" not in said
+    assert status == 1 and "2 grades" in said and f"{SECOND}: the column" not in said
     (told,) = err.splitlines()  # nothing else is left over
     assert told.startswith(f"{SECOND}: ")
     assert "no column is called like it, so none of its grades is written" in told

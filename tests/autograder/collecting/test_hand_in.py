@@ -130,6 +130,20 @@ def test_what_canvas_says_of_time_and_upload():
     assert hand_in.read((f"ada_{KERNELS}",), SLUGS).late is None
 
 
+def test_another_lms_is_an_entry(monkeypatch):
+    monkeypatch.setitem(hand_in.LMS, "Ilias", r"(?P<id>\w+)#(?P<upload>\d+)\.ipynb")
+    assert found("zm7#15.ipynb").id == "zm7"
+    assert hand_in.read(("zm7#15.ipynb",), SLUGS).upload == 15
+
+
+def test_moodles_number_of_the_assignment_tells_namesakes_apart():
+    numbered = Roster([ADA, ANNA, OTHER])
+    numbered.participants = {"Participant 5550003": "anna2"}
+    assert found(MOODLE.format("Anna Schmidt"), numbered).id == "anna2"
+    assert found(MOODLE.format("g 1-Anna Schmidt"), numbered).id == "anna2"
+    assert "ada's or anna2's" in found(MOODLE.format("Ada Lovelace"), numbered).why
+
+
 def test_the_longest_name_of_a_lesson_counts():
     for name, slug in (("transformer blocks", SLUGS[2]), ("Transformer", SLUGS[1]), ("hw3", "")):
         assert hand_in.read(("ada", f"{name}.ipynb"), SLUGS).lesson == slug

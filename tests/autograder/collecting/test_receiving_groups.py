@@ -46,11 +46,12 @@ def test_a_group_has_no_work_of_a_lesson_that_all_do_alone(root, run, came, subm
 def test_a_dry_run_says_how_each_is_taken_and_counts_the_other_members(run, came):
     by_name = "g2-Eve Smith_5550003_assignsubmission_file_/my work.ipynb"
     folder = came({GROUPS: OLD, by_name: NEW, f"ben/{HOME}": OLD})
-    dry, real = run("receive", folder, "--dry-run", "--missing")[1], run("receive", folder)[1]
+    words = ("receive", folder, "--at", "2030-01-01T12:00")
+    dry, real = run(*words, "--dry-run", "--missing")[1], run(*words)[1]
     assert [line for line in dry.splitlines() if " goes to " in line] == [
-        f"  ben/{HOME} goes to ben, {FIRST}",
-        f"  {GROUPS} goes to ada, {FIRST}",
-        f"  {by_name} goes to eve, {FIRST}",
+        f"  ben/{HOME} goes to ben, {FIRST}: Tue 1 Jan 2030, 12:00",
+        f"  {GROUPS} goes to ada, {FIRST}: Tue 1 Jan 2030, 12:00",
+        f"  {by_name} goes to eve, {FIRST}: Tue 1 Jan 2030, 12:00",
     ]
     assert " goes to " not in real
     assert all(f"Handed in nothing of {FIRST}: 0 of 4." in said for said in (dry, real))
@@ -60,7 +61,7 @@ def test_times_are_the_classs(run, came):
     run("due", "0", "2020-01-01T09:00")
     folder = came({f"ben/{HOME}": OLD})
     said = run("receive", folder)[1]
-    assert f"Late with {FIRST}, due Wed 1 Jan 2020, 09:00: ben." in said
+    assert f"Late with {FIRST}, due Wed 1 Jan 2020, 09:00: ben (" in said and " h late)" in said
     _, _, err = run("receive", came({f"ben/{HOME}": NEW}), "--at", "2019-12-01T09:00")
     assert "a later hand-in, of" in err and "UTC" not in err
 

@@ -90,6 +90,7 @@ def test_new_changed_and_missing_students(root, run, write):
     [
         "Username,Email\nADA@UNI,Ada@uni.example\n",
         "Username,Canvas ID\nADA@UNI,101\n",
+        "Identifier,Full name,Email address\nParticipant 1,Ada Lovelace,ada@uni.example\n",
     ],
 )
 def test_nobody_is_there_twice_under_two_ids(run, write, book, text):

@@ -112,14 +112,19 @@ def test_new_work_replaces_the_page_and_is_what_the_exchange_gives_back(course, 
 def test_a_late_page_says_when_it_was_due_for_the_student(course, feedback):
     (course / "class" / "course.toml").write_text('timezone = "Europe/Berlin"\n')
 
+    came = datetime(2026, 11, 22, 23, 30)
+
     def late(book):
         penalty(book)
         book.update_or_create_assignment(SLUG, duedate=datetime(2026, 11, 20, 22, 59))
-        book.update_or_create_submission(SLUG, "ben", extension=timedelta(days=2))
+        book.update_or_create_submission(SLUG, "ben", extension=timedelta(days=2), timestamp=came)
 
     change(course, late)
     assert NbGraderAPI(config=Course(course).config).generate_feedback(SLUG)["success"]
-    assert "Handed in late (due Sun 22 Nov 2026, 23:59)" in page(course, "ben").read_text()
+    assert (
+        "Handed in Mon 23 Nov 2026, 00:30, 31 min late (due Sun 22 Nov"
+        in page(course, "ben").read_text()
+    )
     change(course, lambda book: book.update_or_create_submission(SLUG, "ben", extension=None))
     assert feedback()[0] == 0
     assert "(due Fri 20 Nov 2026, 23:59)" in page(course, "ben").read_text()
@@ -148,7 +153,7 @@ def test_what_is_not_graded_or_not_settled_is_said(course, feedback):
     ))  # fmt: skip
     status, out, _ = feedback()
     assert status == 0
-    assert "1 are not graded yet" in out and "1 are to be looked at again" in out
+    assert "1 are not graded yet" in out and "grade says: ben, 00_getting_started." in out
     beside = sorted(path.name for path in page(course, "a[b]*").parent.iterdir())
     assert beside == [f"{SLUG}.html", "submission_secret.txt", "timestamp.txt"]
     assert feedback("--student", "dan")[0] == 1

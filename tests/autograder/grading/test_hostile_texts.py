@@ -19,6 +19,7 @@ from autograder.grading.notebook import (
 )
 from autograder.grading.notebook.submission import Cell, Submission
 from autograder.reporting import faults
+from autograder.reporting.results import Row
 from tests.autograder.small_class import SLUG
 
 MASTER = solved(SLUG)
@@ -49,7 +50,7 @@ def as_answer(text):
 
 def examples(text):
     wrong = {"name": "softmax", "score": 0, "max": 1, "reason": text}
-    rows = [{"student": text[:128], "lesson": SLUG, "exercises": [wrong]}] * 2
+    rows = [Row(text[:128], SLUG, [wrong])] * 2
     return faults.faults(rows, {text[:128]: {"softmax": text}}, {})
 
 

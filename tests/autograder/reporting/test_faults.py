@@ -4,6 +4,7 @@ import pytest
 
 from autograder.checking.toolbox import registry
 from autograder.reporting import faults
+from autograder.reporting.results import Row
 
 SLUG = "00_getting_started"
 WRONG = "softmax: the values are wrong.\n  got       [{}, 1] = {}\n  expected  0.5"
@@ -12,7 +13,7 @@ RELATION = "\n  likely    Every number is {} times the expected one."
 
 def row(student, reason, problem="", **more):
     part = {"name": "softmax", "score": 0.0 if reason else 2.0, "max": 2.0, "reason": reason}
-    return {"student": student, "lesson": SLUG, "exercises": [part | more], "problem": problem}
+    return Row(student, SLUG, [part | more], problem)
 
 
 def test_the_same_failure_with_other_numbers_is_one():
@@ -38,7 +39,7 @@ def test_a_hint_counts_however_it_was_wrapped_and_has_no_example():
     first, _, rest = hint.partition(" ")
     ends = (f"{first}\n            {rest}", hint)
     rows = [row(f"s{n}", WRONG.format(n, n) + f"\n  likely    {end}") for n, end in enumerate(ends)]
-    texts = {one["student"]: {"softmax": "x = 1"} for one in rows}
+    texts = {one.student: {"softmax": "x = 1"} for one in rows}
     (one,) = faults.faults(rows, texts, faults.hints(SLUG))
     assert (one.told, one.has_hint, one.example) == (hint, True, "")
     (other, *_) = faults.faults(rows, texts, {})

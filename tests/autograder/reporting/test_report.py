@@ -1,14 +1,19 @@
 """The class's page and table: complete, and safe to open."""
 
 import csv
+from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
+from bs4 import BeautifulSoup
 
 from autograder.commands import cli
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Exercise, Result
 from autograder.reporting import page, results
 from autograder.reporting.faults import Fault
+from autograder.reporting.results import Row
 from autograder.settings import earned
 
 LESSON = "01_kernel_regression"
@@ -22,7 +27,7 @@ def row(student, *points, reason=RAISED, **more):
         {"name": name, "score": score, "max": 2, "reason": reason if score < 2 else "", **more}
         for name, score in zip(NAMES, points, strict=True)
     ]
-    return {"student": student, "lesson": LESSON, "exercises": parts}
+    return Row(student, LESSON, parts)
 
 
 def written(tmp_path, rows, faults=(), absent=()):
@@ -31,13 +36,13 @@ def written(tmp_path, rows, faults=(), absent=()):
 
 
 def lines(tmp_path, rows):
-    results.write_csv(rows, tmp_path / "scores.csv")
+    page.write_csv(rows, tmp_path / "scores.csv")
     with open(tmp_path / "scores.csv", newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
 def test_the_table_has_a_line_for_every_exercise_and_a_late_penalty(tmp_path):
-    late = row("zoe", 0, 2, 2) | {"penalty": 1.5}
+    late = replace(row("zoe", 0, 2, 2), penalty=1.5)
     found = lines(tmp_path, [row("ada", 2, 2, 2), late])
     assert [(one["student"], one["exercise"]) for one in found] == [
         *(("ada", name) for name in NAMES),
@@ -45,6 +50,21 @@ def test_the_table_has_a_line_for_every_exercise_and_a_late_penalty(tmp_path):
     ]
     assert sum(float(one["score"]) for one in found[3:]) == 2.5
     assert found[3]["reason"] == RAISED and found[3]["automatic"] == "0"
+
+
+def test_a_column_is_one_line_of_one_list(tmp_path, monkeypatch):
+    came = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    late = replace(row("zoe", 2, 2, 2), handed_in=came, minutes_late=31)
+    more = page.Column("late at all", lambda row: "late" if row.minutes_late else "in time")
+    monkeypatch.setattr(page, "HAND_IN", (*page.HAND_IN, more))
+    (line, *_) = lines(tmp_path, [late])
+    assert (line["handed_in"], line["minutes_late"]) == ("2026-10-25 02:30 CEST", "31")
+    assert line["late_at_all"] == "late"
+    scores = BeautifulSoup(written(tmp_path, [late]), "html.parser").find_all("table")[2]
+    heads, cells = ([one.get_text() for one in scores.find_all(tag)] for tag in ("th", "td"))
+    told = dict(zip(heads, cells, strict=True))
+    assert told["handed in"] == line["handed_in"] and told["late at all"] == "late"
+    assert (told["student"], told["soft_lookup"], told["total"]) == ("zoe", "2 / 2", "6 / 6")
 
 
 def test_no_cell_of_the_table_is_a_formula(tmp_path):
@@ -111,7 +131,7 @@ def test_parts_of_points_are_the_same_number_in_every_place(stages, share):
 
 def test_results_of_another_version_are_left_out_and_counted(tmp_path):
     older = row("zoe", 2, 2, 2)
-    older["exercises"].pop()
+    older.exercises.pop()
     text = written(tmp_path, [row("ada", 2, 2, 2), row("ben", 2, 2, 2), older])
     assert "1 result is of the lesson with other exercises" in text and "2 students" in text
 

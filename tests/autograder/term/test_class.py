@@ -12,7 +12,16 @@ from autograder import ROOT
 from autograder.commands import cli
 from autograder.grading.classroom.folders import Course
 from autograder.reporting import results
-from tests.autograder.small_class import SLUG, WRONG, grade, hand_in, kept, make_course, scores
+from tests.autograder.small_class import (
+    LINE,
+    SLUG,
+    WRONG,
+    grade,
+    hand_in,
+    kept,
+    make_course,
+    scores,
+)
 from tests.waiting import LONG
 
 CHOSEN = """
@@ -96,6 +105,35 @@ def test_late_work_costs_what_the_file_says(course):
     assert late["eve"] == 3.5 and not late["ada"]
 
 
+def test_another_rule_date_or_extension_needs_no_code_run_again(course):
+    for student in ("eve", "fay"):
+        hand_in(course, student)
+        stamp(course, student, "2026-10-12 10:00:00 UTC")
+    grade(course)
+
+    def settled(*more):
+        preview = grade(course, "--preview")[0]
+        said = grade(course)[0]
+        assert LINE.findall(said) == [] and "2 of 2 are graded and unchanged: skipped." in said
+        for student, before, now in more:
+            assert f"{student}, {SLUG}: {before} → {now} of 7" in preview
+            assert f"  {SLUG}  {student}: {before} → {now}\n" in said
+        signs = [line for line in preview.splitlines() if line.startswith(("gains", "loses"))]
+        assert len(signs) == len(more) and ("Other points" in said) == bool(more)
+
+    settled()
+    path = course / "class" / "course.toml"
+    path.write_text(CHOSEN.replace("= 50", "= 20"))
+    settled(("eve", 3.5, 5.6), ("fay", 3.5, 5.6))
+    extension = ("due", "00", "2026-10-12T10:00", "--student", "fay", "--course", str(course))
+    assert cli.main([*extension]) == 0
+    settled(("fay", 5.6, 7))
+    path.write_text(CHOSEN.replace("= 50", "= 20").replace("10-11", "10-12"))
+    settled(("eve", 5.6, 7))
+    path.write_text(CHOSEN.replace("[late]\npercent_a_day = 50", ""))
+    settled()
+
+
 def test_a_date_that_the_file_names_is_changed_there_and_others_are_in_its_zone(course, capsys):
     where = ("--course", str(course))
     status, said = told(capsys, "due", "00", "2026-11-01T10:00", *where)
@@ -139,10 +177,19 @@ def test_init_writes_a_file_once_and_plan_shows_it(tmp_path, capsys):
     for words, said in (
         (("init",), "is there: change it, or move it away first"),
         (("init", "--start", "2026-10-05"), "name one with --plan"),
+        (("init", "--plan", "eight-weeks", "--start", "2026-10-05"), "give their zone"),
         (("init", "--plan", "nine-weeks"), "there are: eight-weeks, fourteen-weeks, three-"),
     ):
         status, out = told(capsys, *words, *where)
         assert status == 1 and said in out
+
+
+def test_init_writes_into_no_folder_that_is_no_course(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in ((), ("--course", ".")):
+        status, said = told(capsys, "init", *words)
+        assert status == 1 and f"{tmp_path} is no course" in said and f"--course {ROOT}" in said
+    assert not [*tmp_path.iterdir()]
 
 
 def test_init_fills_in_a_plan_and_its_dates(tmp_path, capsys):
@@ -175,6 +222,11 @@ def test_a_section_is_reported_apart(course, capsys):
     out = course / "grades.csv"
     status, said = told(capsys, "grades", "--to", str(out), "--section", "monday", *where)
     assert status == 0 and "1 students" in said and "eve" not in out.read_text()
+    (course / "students.csv").write_text("id,first_name\nada,Ada\neve,Eve\nalan,Alan\n")
+    told(capsys, "roster", str(course / "students.csv"), *where)
+    assert "handed in nothing" not in grade(course, "--section", "monday")[0]
+    (course / "class" / "submitted" / "eve" / "lost.ipynb").write_text("{}")
+    assert grade(course, "--section", "monday")[1] == ""
     status, said = told(capsys, "report", "--section", "tuesday", *where)
     assert status == 1 and "has no section 'tuesday'; there are: monday" in said
 
@@ -189,6 +241,9 @@ def test_nobody_is_made_by_a_slip_in_a_group(course, capsys):
     said, err, status = grade(course, check=False)
     assert status == 1 and "names allan, who is not in the roster; did you mean alan?" in err
     assert not (course / "class" / "submitted" / "allan").exists()
+    for words in (["plan"], ["due"], ["roster", str(roster)], ["report"], ["receive", str(course)]):
+        status, said = told(capsys, *words, "--course", str(course))
+        assert status == 1 and "names allan, who is not in the roster" in said
     path.write_text(CHOSEN)
     said, _, _ = grade(course)
     assert "Handed in by another member of the student's group: 1." in said

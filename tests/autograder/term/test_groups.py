@@ -101,6 +101,6 @@ def test_a_record_that_cannot_be_read_stops_it(tmp_path):
 
 def test_a_slip_in_an_id_is_said_with_whom_is_meant(tmp_path):
     chosen = choices(tmp_path, members=("s19", "s2O"))
-    said = groups.unknown(chosen, ["s18", "s19", "s20"])
+    said = groups.unknown(chosen, dict.fromkeys(["s18", "s19", "s20"], True))
     assert said.endswith("groups.one names s2O, who is not in the roster; did you mean s20?")
-    assert groups.unknown(chosen, ["s19", "s2O"]) == ""
+    assert groups.unknown(chosen, dict.fromkeys(["s19", "s2O"], True)) == ""

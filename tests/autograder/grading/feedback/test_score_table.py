@@ -148,8 +148,9 @@ def test_extra_points_a_late_penalty_and_the_total():
     assert read(html)[0][1] == "2.5 / 2"
     assert html.tfoot.get_text("|").split("|") == ["Handed in late", "−1.25", "Total", "1.25 / 2"]
     assert "late" not in table(check("softmax", 2.0)).tfoot.get_text()
-    html = table(check("softmax", 2.5), late_penalty=1, due="Sun 22 Nov 2026, 23:59")
-    assert html.tfoot.th.get_text() == "Handed in late (due Sun 22 Nov 2026, 23:59)"
+    html = table(check("softmax", 2.5), late_penalty=1, came="Handed in <then>, 1 h late")
+    assert html.tfoot.get_text("|").split("|")[:2] == ["Handed in <then>, 1 h late", "−1"]
+    assert "Handed in then" in table(check("softmax", 2.0), came="Handed in then").tfoot.get_text()
 
 
 def test_an_unreadable_hand_in_has_the_sentence_once():
