@@ -6,7 +6,6 @@ show it, so it holds whatever the reason for it may be.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ from autograder.checking.toolbox.same_tensors import (
     pairs_of,
     rounding,
     same,
-    same_places,
     tensors_of,
     unpacked,
 )
@@ -131,21 +129,6 @@ def _named_factor(factor: float, question: Question) -> str:
     return f" ({where}{size} is a size of the arguments)"
 
 
-def _function(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if not comparable(got, expected):
-        return ""
-    wide = expected.double()
-    functions = {
-        "the square of": wide.square(),
-        "exp of": wide.exp(),
-        "the logarithm of": wide.log(),
-    }
-    for words, value in functions.items():
-        if torch.isfinite(value).all() and same(got, value.to(expected.dtype)):
-            return f"Every number is {words} the expected one."
-    return ""
-
-
 def _order(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if got.numel() < ENOUGH or constant(expected):
         return ""
@@ -182,31 +165,7 @@ def _tells_a_shift(expected: torch.Tensor, axis: int) -> bool:
     return int(expected.int().diff(dim=axis).abs().sum()) >= CHANGES
 
 
-def _in_some_places(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    """Which places hold all that is wrong."""
-    if got.numel() < 2 * ENOUGH:
-        return ""
-    wrong = ~same_places(got, expected)
-    if not wrong.any() or wrong.all():
-        return ""
-    for words, places in _named_places(wrong.shape):
-        if torch.equal(wrong, ~places):
-            return f"Values are right only {words}."
-        if not (wrong & ~places).any() and wrong.sum() >= 0.5 * places.sum():
-            return f"Values are wrong only {words}."
-    return ""
-
-
-def _named_places(shape: torch.Size) -> Iterator[tuple[str, torch.Tensor]]:
-    for axis, size in enumerate(shape):
-        if size > 1:
-            for name, index in (("first", 0), ("last", size - 1)):
-                places = torch.zeros(shape, dtype=torch.bool)
-                places.select(axis, index).fill_(True)
-                yield f"at the {name} index of axis {axis}", places
-
-
-OF_ONE_SHAPE = (_dtype, _not_a_number, _factor, _order, _function, _in_some_places)
+OF_ONE_SHAPE = (_dtype, _not_a_number, _factor, _order)
 
 
 def _of_lists(got: Any, expected: Any) -> str:
