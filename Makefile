@@ -5,14 +5,14 @@ LAB_OPTIONS ?=
 EVERY_DAY = attention tests/attention tests/autograder/checking tests/test_rooms.py \
 	--ignore=tests/attention/train --ignore=tests/attention/translate \
 	--ignore=tests/attention/write --ignore=tests/attention/provided/test_downloads.py \
-	--ignore=tests/attention/provided/models/bert --ignore=tests/attention/test_peers.py \
+	--ignore=tests/attention/provided/models/bert \
 	--ignore=tests/attention/test_benchmark.py
 
 IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-peers bench-search bench-term
+.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-search bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -81,10 +81,6 @@ bench-attention: install  ## compare the course's attention with PyTorch's kerne
 
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
 	$(BIN)/python -m benchmarks.training --compile
-
-bench-peers: install    ## race x-transformers and transformers: training steps of lesson 20's decoder
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,peers]'
-	$(BIN)/python -m benchmarks.peers
 
 bench-search: install   ## ten questions on Python's docstrings, beside a search for words
 	$(BIN)/python -m benchmarks.search

@@ -4,7 +4,7 @@
 
 A Llama, a Qwen 3 and a Mistral with the same weights, drawn from a seed: logits of the same ids
 without padding, and with padding on the left and on the right of the second row. Lesson 20's
-decoder is compared with them. It needs the packages of `make bench-peers`.
+decoder is compared with them. It needs transformers, `pip install -e '.[peers]'`.
 """
 
 import argparse

@@ -9,20 +9,15 @@
 cd "$(dirname "$0")/.." || exit 1
 python=${1:-.venv/bin/python}
 failed=0
-pins=$(mktemp) || exit 1
-trap 'rm -f "$pins"' EXIT
-grep -v '^torch==' constraints.txt >"$pins"
 
 measure() {
     echo "\$ python -m $*"
     "$python" -m "$@" || { failed=1; return 1; }
 }
 
-measure pip install -q --retries 1 -c "$pins" -e '.[peers]'
 measure autograder data fetch multi30k &&
     measure attention.train multi30k --steps 4000 --max-tokens 8192 --warmup 500 --average 5 --every 500 \
         --folder "runs/gpu-$(date +%Y%m%d-%H%M%S)"
 measure benchmarks.training --device cuda --quick --compile
-measure benchmarks.peers --rounds 3 --device cuda
 measure benchmarks.decoding --device cuda
 exit $failed

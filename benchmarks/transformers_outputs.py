@@ -3,8 +3,8 @@
     python -m benchmarks.transformers_outputs [--to FILE]
 
 For the published model and the small stand-in, each sentence of the lesson and each layer, the
-first 16 numbers of every vector. It needs the packages of `make bench-peers`, and the published
-model: `autograder data fetch minilm`.
+first 16 numbers of every vector. It needs transformers, `pip install -e '.[peers]'`, and the
+published model, `autograder data fetch minilm`.
 """
 
 import argparse

@@ -14,7 +14,6 @@ from attention.train.core.model import make_writer
 from attention.train.core.sampling import Sampling
 from attention.train.core.step import Batch
 from attention.train.core.tasks import Task
-from attention.train.speed.decoder import DecoderLoss, FastDecoder, prepare_decoder
 from attention.training import Evaluation, ModelAndLoss
 
 
@@ -61,9 +60,8 @@ class Writing(Task):
         return make_writer(vars(self.settings), self.corpus.pieces)
 
     def prepare(self, model: Any, device: torch.device) -> Any:
-        """Move the model to a device; on a CPU it trains fast unless it is to be compiled."""
-        fast = device.type == "cpu" and not self.settings.compile
-        return prepare_decoder(model, device) if fast else model.to(device)
+        """Move the model to a device."""
+        return model.to(device)
 
     def stacks(self, model: Any) -> Sequence[nn.Module]:
         """The layers."""
@@ -71,8 +69,6 @@ class Writing(Task):
 
     def loss(self, model: Any, dtype: torch.dtype | None) -> nn.Module:
         """The cross-entropy of the next tokens."""
-        if isinstance(model, FastDecoder):
-            return DecoderLoss(model, dtype=dtype)
         return TextLoss(model, 0.0, dtype)
 
     def evaluation(self, model: Any, dtype: torch.dtype | None = None) -> Evaluation:
