@@ -10,6 +10,7 @@ from nbgrader.api import Gradebook
 
 from autograder import ROOT
 from autograder.commands import cli
+from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
 from autograder.reporting import results
 from tests.autograder.small_class import (
@@ -91,6 +92,16 @@ def test_a_notebook_of_a_group_is_judged_once_for_all_its_members(course):
     assert (ada.pop("student"), alan.pop("student")) == ("ada", "alan")
     assert ada == alan  # the seconds, too
     assert scores(course) == {"ada": 1, "alan": 1}
+
+
+def test_a_lesson_is_graded_without_a_word_on_others(course):
+    other = "01_kernel_regression"
+    (course / "solutions" / other).symlink_to(ROOT / "solutions" / other)
+    (course / "class" / "course.toml").write_text(f"{CHOSEN}[lessons.01]\n")
+    sample_class.submit(sample_class.handed_in(other), course, "ada", other)
+    hand_in(course, "eve")
+    assert "another member" not in grade(course, "--lesson", "00")[0]
+    assert (course / "class" / "submitted" / "alan" / other).is_dir()
 
 
 def test_late_work_costs_what_the_file_says(course):
