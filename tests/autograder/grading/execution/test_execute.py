@@ -159,6 +159,10 @@ class TestRunning:
         assert reason(result, "softmax").partition("\n")[0].count("softmax: ") == 1
         assert "ipython" not in reason(result, "softmax")
 
+    def test_a_compiled_answer_is_graded_as_it_was_written(self, grade, master):
+        compiled = f"@torch.compile(mode='max-autotune')\n{cell_of(master, 'softmax').source}"
+        assert scores(grade(sample_class.handed_in(SLUG, {"softmax": compiled}))) == POINTS
+
     def test_a_missing_cell_is_named(self, grade):
         notebook = sample_class.handed_in(SLUG)
         notebook.cells = [
