@@ -37,7 +37,7 @@ class Line:
     earned: float
     points: float
     message: str = ""
-    parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, likely, costs
+    parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, likely, place, costs
     is_careless: bool = False
 
     @property
@@ -157,7 +157,9 @@ def _check(
     if failure.is_stub:
         failure.got = below(item.name, cells[place:])
     failure.points, left = points, earned(points, failure.cost)
-    parts = {key: str(getattr(failure, key)) for key in ("what", "got", "expected", "likely")}
+    parts = {
+        key: str(getattr(failure, key)) for key in ("what", "got", "expected", "likely", "place")
+    }
     parts["costs"] = said(str(failure)).costs
     told = {key: text for key, text in parts.items() if text}
     return Line(item.name, left, points, str(failure), told, failure.is_careless)
