@@ -220,6 +220,9 @@ def _probed(item: Check, given: Sequence[Replied], seed: int, notes: Notes) -> C
         as_right = dataclasses.replace(given[first], modified=wanted[first].modified)
         if notes.lost and (stage in notes.lost or not as_right.agrees(wanted[first])):
             continue  # where the values are wrong, nothing is said of care
+        unasked = question.probe == "float32" and questions[first].is_care
+        if unasked and not as_right.agrees(wanted[first]):
+            continue  # it is noted already, and no fault of the precision
         try:
             if question.probe not in ("", "device"):  # a rehearsal says nothing of the rest
                 with care("changes"):
@@ -234,7 +237,7 @@ def _probed(item: Check, given: Sequence[Replied], seed: int, notes: Notes) -> C
         except Exception as error:  # a form that no probe foresaw, as in _trial
             failure = _unusable([("probe", got.value, [])], error)
         failure.stage = stage
-        kind = failure.care or KINDS.get(question.probe, "gradients")
+        kind = failure.care or ("" if unasked else KINDS.get(question.probe, "gradients"))
         learning = kind == LEARNING and has_asked(item, LEARNING)
         if question.probe not in item.core and not learning:
             careless(failure, "gradients" if kind == LEARNING else kind)

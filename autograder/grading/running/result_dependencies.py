@@ -13,7 +13,7 @@ from autograder import ROOT, lessons
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.imports import digest_of, of_lesson
 from autograder.sandbox import visible_files
-from autograder.settings import COURSE
+from autograder.settings import COURSE, FILE
 
 # What a run calls each part.
 PARTS = {
@@ -60,6 +60,7 @@ def _code(lesson: str) -> dict[str, str]:
     for path in {*of_lesson(lessons.name_of(lesson), ROOT, GRADING), *copied, *seen}:
         room = path.relative_to(top).parts[0] if path.is_relative_to(top) else ""
         files[PLACES.get(room, "grading") if room else "library"].add(path)
+    files["grading"].add(ROOT / FILE)  # it says from which lesson on a kind of care costs
     files["data"] = {*(ROOT / "data").rglob("*")}
     return {part: digest_of(paths, ROOT) for part, paths in files.items()}
 

@@ -162,6 +162,20 @@ def test_of_what_is_missing_that_which_costs_is_said():
         assert (failure.cost, failure.what) == (0.25, what)
 
 
+def test_what_shows_here_is_said_before_what_would_show_on_a_gpu():
+    def on_the_cpu_and_cut_off(x):
+        return totals(x.detach()) + torch.zeros(len(x))
+
+    assert judged(on_the_cpu_and_cut_off).care == "gradients"
+    assert judged(on_the_cpu_and_cut_off, unasked(TOTALS, "gradients")).care == "device"
+
+
+def test_what_is_a_note_in_float64_costs_nothing_in_float32():
+    item = dataclasses.replace(TOTALS, asks=(("float32", "right in float32"),))
+    assert judged(without_empty_rows, item) is None
+    assert judged(without_empty_rows, item, told={}).what == CARELESS[without_empty_rows]
+
+
 def test_a_note_is_said_beside_one_exercise():
     told, other = {}, dataclasses.replace(unasked(TOTALS), name="sums")
     for _ in range(2):  # who mends it and runs the check again reads it again

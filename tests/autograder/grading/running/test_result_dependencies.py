@@ -16,6 +16,7 @@ from autograder.grading.notebook.result import Exercise, Result
 from autograder.grading.running import result_dependencies
 from autograder.grading.running.batch import Batch
 from autograder.inside.limits import DEFAULT, OWN
+from autograder.settings import FILE
 from tests.autograder.small_class import SLUG
 
 TRANSLATED = "03_bahdanau_attention"  # uses trained models
@@ -78,6 +79,7 @@ def copied_once(tmp_path_factory):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / kind, folder / kind, ignore=ignored)
     (folder / "data").symlink_to(ROOT / "data")
+    shutil.copy(ROOT / FILE, folder)
     return folder
 
 
@@ -116,6 +118,7 @@ CODE = [
     ("attention/sequence_to_sequence.py", {TRANSLATED}, "the library"),  # of a lesson between both
     ("attention/provided/measuring/summary.py", BOTH, "the library"),  # a cell may import it
     ("autograder/files.py", BOTH, "the code that grades"),
+    (FILE, BOTH, "the code that grades"),
     # What no result of these lessons depends on.
     ("attention/transformer.py", set(), ""),  # of a later lesson: it cannot be imported
     ("autograder/checks/kernel_regression.py", set(), ""),
@@ -139,7 +142,7 @@ def test_what_is_graded_again_is_up_to_date(graded, code):
 
 
 def test_a_change_of_the_data_counts(graded_once, code, tmp_path, monkeypatch):
-    for kind in ("attention", "autograder"):
+    for kind in ("attention", "autograder", FILE):
         (tmp_path / kind).symlink_to(code / kind)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "weights").write_text("1")
