@@ -55,7 +55,6 @@ WAYS = {
         checking.run_check > checking.diagnosis.diagnose
         mistakes.masked_attention > checking.toolbox.registry
         checking.diagnosis.diagnose > checking.diagnosis.stored_replies
-        checking.diagnosis.stored_replies > checking.diagnosis.mutations
         checking.diagnosis.diagnose > checking.diagnosis.common_cause > checking.diagnosis.relations
         checking.run_check > checking.diagnosis.place > inside.places > inside.expressions
         inside.answer > inside.places

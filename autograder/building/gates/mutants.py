@@ -5,8 +5,8 @@ import importlib
 import signal
 from collections.abc import Collection, Iterable, Iterator
 
+from autograder.building.gates.mutations import Mutant, mutants
 from autograder.checking.asking.right_answer import asked
-from autograder.checking.diagnosis.mutations import Mutant, mutants
 from autograder.checking.input_coverage import CLASSES, coverage, unknown
 from autograder.checking.run_check import accepts
 from autograder.checking.toolbox import registry

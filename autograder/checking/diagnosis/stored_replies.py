@@ -1,4 +1,4 @@
-"""What stored answers and mutants reply, asked only as far as somebody wanted to know, and kept.
+"""What stored answers reply, asked only as far as somebody wanted to know, and kept.
 
 A class gives many failing answers to one exercise: each is compared with the same mistakes.
 """
@@ -7,17 +7,16 @@ import contextlib
 import copy
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from autograder.checking.asking import recordings
 from autograder.checking.asking.questions import KEPT, Question, Replied, replies
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.asking.rounding import alike, rooms
-from autograder.checking.diagnosis.mutations import Mutant, may_not_end, mutants
 from autograder.checking.toolbox import registry
-from autograder.checking.toolbox.registry import Answer, Check, reference
+from autograder.checking.toolbox.registry import Answer, Check
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.isolation import data_held
 
@@ -72,25 +71,10 @@ def _numbers(comparison: Comparison, questions: Sequence[Question]) -> list[int]
     return [known[id(question)] for question in questions]
 
 
-@functools.lru_cache(maxsize=KEPT)
-def of_mutants(comparison: Comparison) -> Lazy[tuple[Mutant, Lazy[Replied]]]:
-    """Each mutant of the reference with its replies; none where a mutant might never end.
-
-    Without ``care``, not on the rehearsal device.
-    """
-    everything, _ = asked(comparison.item, comparison.seed)
-    questions = [one for one in everything if comparison.care or one.probe != "device"]
-    target = reference(comparison.item)
-    if target is None or may_not_end(target):
-        return Lazy(iter(()))
-    return Lazy((mutant, _replies(mutant.target, questions)) for mutant in mutants(target))
-
-
 @contextlib.contextmanager
 def little_memory(room: int = ROOM) -> Iterator[None]:
-    """Let this process take only so many more bytes: a mutant may ask for any number of them.
-
-    One that repeats something `seed` times, say. What it cannot have is an error like any other.
+    """Let this process take only so many more bytes: an answer in which a number is another one may
+    ask for any number of them. What it cannot have is an error like any other.
     Where the system has no such limit, nothing is limited.
     """
     held = data_held()
@@ -157,7 +141,3 @@ def _recorded(
             kind, value, modified = kept[number]
             value = tuple(value) if kind == "raised" else value
             yield _InShort(kind, value, tuple(modified))
-
-
-def _replies(target: Callable[..., Any], questions: Sequence[Question]) -> Lazy[Replied]:
-    return Lazy(replies(LocalAnswer(target), questions))

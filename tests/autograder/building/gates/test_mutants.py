@@ -6,7 +6,7 @@ import time
 import pytest
 
 from autograder.building.gates import mutants
-from autograder.checking.diagnosis.mutations import Mutant
+from autograder.building.gates.mutations import Mutant
 from autograder.checking.toolbox.registry import Check
 
 
@@ -29,13 +29,10 @@ def endless(x):
 def test_what_takes_long_is_rejected_unless_it_is_excused(monkeypatch, target, excused, rejected):
     item = Check("answer", "nowhere", lambda student, draw: student(1))
     monkeypatch.setattr(mutants, "SECONDS", 0.2)
-    assert (
-        mutants._rejected(item, Mutant("", 1, "", target, "key", "", None, None), 7, excused)
-        == rejected
-    )
+    assert mutants._rejected(item, Mutant("", 1, "", target, "key"), 7, excused) == rejected
 
 
 def test_the_alarm_goes_with_the_mutant():
     item = Check("answer", "nowhere", lambda student, draw: student(1))
-    assert not mutants._rejected(item, Mutant("", 1, "", abs, "key", "", None, None), 7, ())
+    assert not mutants._rejected(item, Mutant("", 1, "", abs, "key"), 7, ())
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.checking.diagnosis.mutations import mutants
+from autograder.building.gates.mutations import mutants
 
 HEAD = '"""A module."""\n\nimport math\n\nimport torch\nfrom torch import nn\n\n\n'
 

@@ -1,12 +1,10 @@
 """The right answer broken in one place, in every way that a small set of operators allows.
 
-It serves twice. `autograder verify` demands that the checks reject every such mutant. And where a
-failing answer replies as one of them does, `autograder explain` writes a card of it.
+`autograder verify` demands that the checks reject every such mutant.
 """
 
 import ast
 import contextlib
-import copy
 import inspect
 import re
 import sys
@@ -16,7 +14,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from autograder.checking.diagnosis.mutation_operators import (
+from autograder.building.gates.mutation_operators import (
     broken_expressions,
     broken_statements,
     parameters_of,
@@ -35,9 +33,6 @@ class Mutant:
     text: str  # the mutated statement, for those who keep the checks
     target: Callable[..., Any]
     key: str  # names it in a list of equivalents: it does not depend on line numbers
-    source: str  # of the right answer
-    old: Any  # the part of its tree that was exchanged, and what stands there now, None for nothing
-    new: Any
 
 
 def mutants(target: Callable[..., Any] | None) -> Iterator[Mutant]:
@@ -49,18 +44,13 @@ def mutants(target: Callable[..., Any] | None) -> Iterator[Mutant]:
     module = ast.Module([definition], [])
     seen = {compile(module, "<mutant>", "exec")}
     for function, start in _written(definition, lines):
-        for words, statement, old, new in _mutations(definition, function, start):
+        for words, statement in _mutations(definition, function, start):
             made = _made(target, module, definition.name, seen)
             if made is not None:
                 text = _short(ast.unparse(statement)) if statement is not None else "(dropped)"
                 line = first + (getattr(statement, "lineno", start) or start) - 1
                 key = f"{definition.name}: {words}: {text}"
-                yield Mutant(words, line, text, made, key, source, old, new)
-
-
-def may_not_end(target: Callable[..., Any]) -> bool:
-    """Whether a mutant might run forever: a condition that always holds, of a ``while``."""
-    return any(isinstance(node, ast.While) for node in ast.walk(ast.parse(_source(target)[0])))
+                yield Mutant(words, line, text, made, key)
 
 
 def _source(target: Callable[..., Any]) -> tuple[str, int]:
@@ -103,19 +93,18 @@ def _made(
     return namespace[name]
 
 
-def _mutations(definition: Any, function: Any, start: int) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yield (words, mutated statement, old part, new part) while the definition is so mutated."""
+def _mutations(definition: Any, function: Any, start: int) -> Iterator[tuple[str, Any]]:
+    """Yield (words, mutated statement) while the definition is so mutated."""
     parents = _parents(definition)
-    places = {id(node): copy.copy(node) for node in ast.walk(definition)}  # variants move nodes
     parameters = parameters_of(function) - {"self"}
     for statement in list(_statements(function, start)):
         for words, variant in broken_statements(statement, function):
             with _replaced(*parents[id(statement)], variant):
-                yield words, variant, places[id(statement)], variant
+                yield words, variant
         for node in list(_own_nodes(statement)):
             for words, variant in broken_expressions(node, parameters):
                 with _replaced(*parents[id(node)], variant):
-                    yield words, statement, places[id(node)], variant
+                    yield words, statement
 
 
 def _statements(function: Any, start: int) -> Iterator[Any]:
