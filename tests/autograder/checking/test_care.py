@@ -163,11 +163,12 @@ def test_of_what_is_missing_that_which_costs_is_said():
 
 
 def test_what_shows_here_is_said_before_what_would_show_on_a_gpu():
-    def on_the_cpu_and_cut_off(x):
-        return totals(x.detach()) + torch.zeros(len(x))
+    class OnTheCpu(Doubles):
+        def forward(self, x):
+            return self.factor * (x.detach() + 1) + 0 * x + torch.zeros(3, dtype=F64)
 
-    assert judged(on_the_cpu_and_cut_off).care == "gradients"
-    assert judged(on_the_cpu_and_cut_off, unasked(TOTALS, "gradients")).care == "device"
+    assert judged(OnTheCpu, DOUBLES).care == "gradients"
+    assert judged(OnTheCpu, unasked(DOUBLES, "gradients")).care == "device"
 
 
 def test_what_is_a_note_in_float64_costs_nothing_in_float32():
