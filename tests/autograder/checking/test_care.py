@@ -162,15 +162,6 @@ def test_of_what_is_missing_that_which_costs_is_said():
         assert (failure.cost, failure.what) == (0.25, what)
 
 
-def test_what_shows_here_is_said_before_what_would_show_on_a_gpu():
-    class OnTheCpu(Doubles):
-        def forward(self, x):
-            return self.factor * (x.detach() + 1) + 0 * x + torch.zeros(3, dtype=F64)
-
-    assert judged(OnTheCpu, DOUBLES).care == "gradients"
-    assert judged(OnTheCpu, unasked(DOUBLES, "gradients")).care == "device"
-
-
 def test_what_is_a_note_in_float64_costs_nothing_in_float32():
     item = dataclasses.replace(TOTALS, asks=(("float32", "right in float32"),))
     assert judged(without_empty_rows, item) is None
