@@ -42,7 +42,7 @@ ASKED = (*RUNS, "load", "train")
 MOST_LETTERS = 80  # of an expression's text
 WRITTEN = 8  # numbers of a value that are written out
 ROOM = 2**28  # bytes
-ROUNDS = 3
+ROUNDS = 2
 MOST_FOUND = 6  # places of which one is told
 WRONG, RIGHT = 3, 2  # calls of each kind that are tried before all are asked
 # Of what is found beside the student's code.
