@@ -185,7 +185,7 @@ class AppendsLayers(_Stack):
     def make(self, n_layers, sizes):
         layers = nn.ModuleList()
         while len(layers) < n_layers:
-            layers.append(EncoderLayer(*sizes))
+            layers.append(self.kind(*sizes))
         return layers
 
     def end(self, d_model):
@@ -201,7 +201,7 @@ class AppendsLayers(_Stack):
 @alternative("Encoder")
 class CopiesAndReduces(_Stack):
     def make(self, n_layers, sizes):
-        first = EncoderLayer(*sizes)
+        first = self.kind(*sizes)
         return nn.ModuleList([copy.deepcopy(first) for _ in range(n_layers)])
 
     def end(self, d_model):

@@ -7,6 +7,7 @@ from typing import TypeVar
 import torch
 
 T = TypeVar("T")
+LONG = 200  # positions: more than a mask or a table of a fixed size has room for
 
 
 class Draw:
