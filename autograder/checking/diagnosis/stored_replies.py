@@ -116,7 +116,10 @@ class _Roomy(Replied):
             return True
         if exactly or self.comparison is None or not self.kind == other.kind == "value":
             return False
-        room = [*rooms(self.comparison.item, self.comparison.seed)][self.number]
+        item, seed = self.comparison.item, self.comparison.seed
+        room, right = rooms(item, seed)[self.number], asked(item, seed)[1][self.number]
+        if alike(self.value, right.value, room):
+            return False  # its form alone is at fault, which no room is for
         return self.modified == other.modified and alike(self.value, other.value, room)
 
 
