@@ -14,6 +14,10 @@ ANSWER = "answer"  # the tag of a text that only the solved notebook holds
 TIME = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
 # Names of functions and classes in the source of a cell.
 DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+# Where a part of an answer is still to be written; not in a comment.
+STUB = re.compile(r"^\s*raise NotImplementedError\(", re.MULTILINE)
+MAGIC = re.compile(r"^[ \t]*(%%\w+)", re.MULTILINE)  # of a cell
+RUNS_AS_IT_IS = ("%%time", "%%capture", "%%prun")  # below these, a cell defines what it would
 MISSING = "its cell is missing"
 INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"  # how the grader treats a code cell
 
@@ -69,6 +73,19 @@ def early_checks(names: Sequence[str]) -> set[int]:
     return {n for n, name in enumerate(names) if first.get(exercise_called(name), n) > n}
 
 
+def blank_copies(names: Sequence[str], sources: Sequence[str]) -> set[int]:
+    """The places of cells that hold less of an answer than another of the same grade_id.
+
+    names, sources  the grade_id of each cell of a notebook that may hold an answer, or '', and its
+                    text
+    """
+    left = [len(STUB.findall(source)) if source.strip() else 99 for source in sources]
+    least: dict[str, int] = {}
+    for name, count in zip(names, left, strict=True):
+        least[name] = min(count, least.get(name, count))
+    return {n for n, name in enumerate(names) if name and left[n] > least[name]}
+
+
 def title(cell: Mapping[str, Any]) -> str:
     """The heading under which the exercise of an assembled notebook's check stands, or ''."""
     return _words(cell, "autograder", "title")
@@ -98,6 +115,17 @@ def why_missing(name: str, kinds: Iterable[tuple[str, str]]) -> str:
 def defines_another(name: str) -> str:
     """What is said of an exercise's cell that runs and does not define what it should."""
     return f"its cell defines no {name}"
+
+
+def magic(source: str) -> str:
+    """Which line that begins with %% keeps a cell from defining anything, and why, or ''."""
+    found = MAGIC.search(source)
+    if found is None:
+        return ""
+    if found[1] not in RUNS_AS_IT_IS:
+        return f"its cell defines nothing below {found[1]}: remove that line"
+    misplaced = source[: found.start(1)].strip("\n")
+    return f"{found[1]} must be the first line of its cell, or go" if misplaced else ""
 
 
 def to_run(how: str, **more: object) -> dict[str, Any]:

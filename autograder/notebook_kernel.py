@@ -34,7 +34,7 @@ class Missing:
 class Noted:
     """What happened in this kernel so far, by name of an exercise."""
 
-    stopped: dict[str, str] = field(default_factory=dict)  # what stopped its cell, last time
+    stopped: dict[str, str] = field(default_factory=dict)  # why its cell defined nothing, last time
     accepted: set[str] = field(default_factory=set)  # by its check, as it stands now
     defined: set[str] = field(default_factory=set)  # names that a cell was to define
     absent: dict[str, str] = field(default_factory=dict)  # variable → the exercise it waits for
@@ -64,7 +64,7 @@ def start() -> None:
 def why_not_there(name: str, answer: object) -> str:
     """Why an exercise has no answer that could be judged, or ''."""
     if name in noted.stopped:
-        return f"its cell stops with {noted.stopped[name]}"
+        return noted.stopped[name]
     if isinstance(answer, Missing):
         ran = f"exercise-{name.replace('_', '-')}" in noted.ran
         return cell_metadata.defines_another(name) if ran else NOT_RUN
@@ -95,8 +95,11 @@ def _after(shell: Any, result: Any) -> None:
     for name, before in noted.before.items():
         noted.accepted.discard(name)
         noted.stopped.pop(name, None)
-        if error is not None and shell.user_ns.get(name) is before:
-            noted.stopped[name] = one_line(describe(error, noted.cell.raw_cell))
+        why = cell_metadata.magic(noted.cell.raw_cell)
+        if error is not None and not why:
+            why = f"its cell stops with {one_line(describe(error, noted.cell.raw_cell))}"
+        if why and shell.user_ns.get(name) is before:
+            noted.stopped[name] = why
     noted.defined |= noted.before.keys()
     for name in [name for name, value in shell.user_ns.items() if isinstance(value, Missing)]:
         del shell.user_ns[name]

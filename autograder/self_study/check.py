@@ -66,8 +66,10 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     shell, lines, problems = quiet_shell(), dict[str, Line](), dict[str, str]()
     shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
     shell.user_ns["__spec__"] = None  # as in a kernel: whoever starts a process is asked for it
-    early = cell_metadata.early_checks([cell_metadata.grade_id(one) for one in notebook.cells])
-    cells = notebook.cells
+    names = [cell_metadata.grade_id(one) for one in notebook.cells]
+    blank = cell_metadata.blank_copies(names, [one.source for one in notebook.cells])
+    cells = [one for place, one in enumerate(notebook.cells) if place not in blank]
+    early = cell_metadata.early_checks([cell_metadata.grade_id(one) for one in cells])
     for place, cell in enumerate(cells):
         name = cell_metadata.exercise(cell)
         if cell_metadata.grade_id(cell) in identities:
@@ -77,8 +79,8 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
             lines[name] = kept or _check(checks[name], points[name], shell, problems, cells, place)
         elif cell.cell_type == "code" and cell.source not in demos:
             problem = _run_cell(shell, cell.source)
-            if problem:
-                problems[name] = problem
+            if why := cell_metadata.magic(cell.source) or problem:
+                problems[name] = why
     for name in points.keys() - lines.keys():  # the student deleted the check's cell
         lines[name] = _check(checks[name], points[name], shell, problems, cells, len(cells))
     return [lines[name] for name in points]
@@ -120,7 +122,7 @@ def _released(path: Path | str, notebook: NotebookNode, root: Path) -> Path:
 
 
 def _run_cell(shell: Any, source: str) -> str:
-    """Run one cell; return '' or its error in one line."""
+    """Run one cell; return '' or what stops it, in one line."""
     with (
         open(os.devnull, "w", encoding="utf-8") as nowhere,
         contextlib.redirect_stdout(nowhere),
@@ -129,7 +131,7 @@ def _run_cell(shell: Any, source: str) -> str:
     ):
         result = shell.run_cell(source, store_history=False)
     error = result.error_before_exec or result.error_in_exec
-    return one_line(describe(error, source)) if error else ""
+    return f"its cell stops with {one_line(describe(error, source))}" if error else ""
 
 
 def _check(
@@ -143,9 +145,10 @@ def _check(
     """Judge one answer; ``place`` is that of its check among the ``cells``."""
     if item.name not in shell.user_ns:
         kinds = [(cell_metadata.grade_id(cell), cell.cell_type) for cell in cells]
-        stops = f"its cell stops with {problems[item.name]}" if item.name in problems else ""
         missing = below(item.name, cells[place:]) or cell_metadata.why_missing(item.name, kinds)
-        return Line(item.name, 0, points, str(not_defined(item.name, stops or missing)))
+        return Line(
+            item.name, 0, points, str(not_defined(item.name, problems.get(item.name) or missing))
+        )
     answer = shell.user_ns[item.name]
     try:
         with _time_limit():

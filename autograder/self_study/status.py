@@ -20,7 +20,6 @@ from autograder.settings import care, earned
 
 OPEN, BEGUN, DONE = "open", "begun", "done"
 SIGNS = {OPEN: "○", BEGUN: "◐", DONE: "●"}
-STUB = re.compile(r"^\s*raise NotImplementedError\(", re.MULTILINE)  # not in a comment
 WIDTH = 92
 COSTS = re.compile(r"^  costs +([\d.]+) of ([1-9][\d.]*) points?", re.MULTILINE)  # some stages
 # An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
@@ -151,6 +150,10 @@ def read_one(path: Path) -> Lesson:
     except (OSError, ValueError, TypeError, KeyError):
         return Lesson(path.stem, problem="this file is no notebook")
     answers, exercises = dict[str, dict[str, Any]](), dict[str, Exercise]()
+    sources = [_text(cell.get("source")) for cell in cells]
+    names = [cell_metadata.grade_id(cell) * cell_metadata.is_solution(cell) for cell in cells]
+    blank = cell_metadata.blank_copies(names, sources)
+    cells = [cell for place, cell in enumerate(cells) if place not in blank]
     number, length, minutes = "", 0, 0  # of the exercise above, and of the lesson
     for cell in cells:
         text, name = _text(cell.get("source")), cell_metadata.exercise(cell)
@@ -171,7 +174,7 @@ def read_one(path: Path) -> Lesson:
 
 def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> tuple[str, float]:
     """How far an exercise is, and the share of its points that its check took."""
-    if answer is None or STUB.search(_text(answer.get("source"))):
+    if answer is None or cell_metadata.STUB.search(_text(answer.get("source"))):
         return OPEN, 1.0
     written, checked = answer.get("execution_count"), check.get("execution_count")
     if isinstance(written, int) and isinstance(checked, int) and checked < written:

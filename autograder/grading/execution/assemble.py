@@ -38,7 +38,11 @@ def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
     for index, cell in enumerate(cells):
         cell["id"] = f"cell-{index}"
     problem = submission.problem or foreign(submission, master)
-    about = {**master["metadata"].get("autograder", {}), "problem": problem}
+    about = {
+        **master["metadata"].get("autograder", {}),
+        "problem": problem,
+        "python": submission.python,
+    }
     metadata = {**master["metadata"], "autograder": about}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
@@ -53,6 +57,9 @@ def _sort(cells: list[Cell], known: set[str]) -> tuple[dict[str, str], dict[str,
     answers: dict[str, str] = {}
     own: dict[str, list[Cell]] = {}
     names = [one.grade_id if one.kind == "code" and one.grade_id in known else "" for one in cells]
+    blank = cell_metadata.blank_copies(names, [one.source for one in cells])
+    names = [name for place, name in enumerate(names) if place not in blank]
+    cells = [cell for place, cell in enumerate(cells) if place not in blank]
     # A check above its answer says nothing of where the cells below it belong.
     early = cell_metadata.early_checks(names)
     after = ""

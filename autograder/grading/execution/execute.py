@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import random
+import sys
 import time
 import warnings
 from typing import Any
@@ -38,6 +39,8 @@ from autograder.sandbox.sandbox import Sandbox
 from autograder.settings import USUAL, Care, earned
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
+# What newer Python, or older, may have and this one has not.
+OF_ANOTHER_PYTHON = ("SyntaxError", "ImportError", "ModuleNotFoundError", "AttributeError")
 OUT_OF_TIME = "the notebook used up its time"
 # The sandbox of this worker; at most one, of the lesson graded last.
 _boxes: dict[tuple[str, str, Limits, tuple[str, ...], int], Sandbox] = {}
@@ -52,7 +55,7 @@ def execute(
     may be the machine's doing: then the notebook is to be graded once more, when nothing else is.
     """
     problem = notebook["metadata"]["autograder"]["problem"]
-    session = _Session(sandbox, care)
+    session = _Session(sandbox, care, notebook["metadata"]["autograder"].get("python", ""))
     graded, taken = [], dict[str, float]()
     for place, cell in enumerate(notebook["cells"]):
         run, start = cell_metadata.run(cell), time.monotonic()
@@ -84,8 +87,8 @@ def _seed(name: str) -> int:
 class _Session:
     """A student's process that is replaced when it is lost."""
 
-    def __init__(self, sandbox: Sandbox, care: Care = USUAL) -> None:
-        self._sandbox, self._care = sandbox, care
+    def __init__(self, sandbox: Sandbox, care: Care = USUAL, python: str = "") -> None:
+        self._sandbox, self._care, self._python = sandbox, care, python
         self._limits = sandbox.limits
         self._left = Allowance(self._limits.notebook_seconds, self._limits.patience)
         self.doubt = ""  # why the machine, and not the student, may be to blame for a loss
@@ -107,8 +110,18 @@ class _Session:
             return [error_output("Stopped", [clean(f"This cell had to be stopped: {lost}.")])]
         self._sources.append(cell["source"])
         if "error" in outputs:
-            self._mishaps[name] = "its cell stops with " + clean(one_line(outputs["error"]))
+            stops = "its cell stops with " + clean(one_line(outputs["error"]))
+            self._mishaps[name] = stops + self._versions(outputs["error"]["name"])
+        if magic := cell_metadata.magic(cell["source"]):
+            self._mishaps[name] = magic
         return self._kept(_notebook_outputs(outputs))
+
+    def _versions(self, kind: str) -> str:
+        """Both versions of Python, where an error of this kind may come of their difference."""
+        own = f"{sys.version_info.major}.{sys.version_info.minor}"
+        if kind not in OF_ANOTHER_PYTHON or self._python in ("", own):
+            return ""
+        return f" (the notebook was run with Python {self._python}; here it is Python {own})"
 
     def _kept(self, outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The outputs of a cell, as long as there is room for them in the graded notebook."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,11 +34,15 @@ class Cell:
 
 @dataclass
 class Submission:
-    """The cells of a submitted notebook, or why there are none; and the lesson it says it is of."""
+    """The cells of a submitted notebook, or why there are none; what it says of itself.
+
+    That is its lesson and the version of Python that it was written with, as 3.12, or ''.
+    """
 
     cells: list[Cell] = field(default_factory=list)
     problem: str = ""
     lesson: str = ""
+    python: str = ""
 
 
 def read(path: Path | str, own_folders: int = 0) -> Submission:
@@ -109,7 +114,10 @@ def parse(notebook: Any) -> Submission:
 def _submission(notebook: Any) -> Submission:
     cells = _cells(notebook)
     said = cell_metadata.notes(notebook, "autograder").get("lesson")
-    return Submission(cells, lesson=clean(said)[:80] if isinstance(said, str) else "")
+    lesson = clean(said)[:80] if isinstance(said, str) else ""
+    version = cell_metadata.notes(notebook, "language_info").get("version")
+    python = re.match(r"\d{1,3}\.\d{1,3}", version) if isinstance(version, str) else None
+    return Submission(cells, lesson=lesson, python=python[0] if python else "")
 
 
 def _value(data: bytes, name: str) -> Any:
