@@ -10,6 +10,7 @@ from autograder import CourseError
 from autograder.commands import add_shared
 from autograder.commands.support.lock import alone
 from autograder.inside.limits import NONE, OWN
+from autograder.sandbox import cgroup
 from autograder.sandbox.bubblewrap import UnprotectedWarning, walls
 
 DESCRIPTION = (
@@ -54,7 +55,11 @@ def _walls(options: argparse.Namespace) -> str:
     """Behind what a result must have been made to stay; says where there is less than asked for."""
     if options.cluster:  # its machines may have more or less than this one
         return OWN if options.sandbox == "required" else NONE
-    return walls(options.sandbox)  # refuses or warns before any work is begun
+    found = walls(options.sandbox)  # refuses or warns before any work is begun
+    around = "without a sandbox" if found == NONE else "in a sandbox of bubblewrap"
+    groups = f"keep the limits of {cgroup.kept()}" if cgroup.kept() else "are not to be had here"
+    print(f"Students' code runs {around}; control groups {groups}.", flush=True)
+    return found
 
 
 def _workers(options: argparse.Namespace) -> Any:

@@ -58,6 +58,12 @@ def make(limits: Limits) -> ControlGroup | None:
     return ControlGroup(_made_in(place), limits) if place else None
 
 
+def kept() -> str:
+    """Which limits such groups keep on this machine, as in 'cpu, memory, pids', or ''."""
+    place = _place()
+    return ", ".join(_kept_in(place)) if place else ""
+
+
 @functools.cache
 def _place() -> Path | None:
     """Where this process can make the groups that keep the most limits; None if nowhere."""
