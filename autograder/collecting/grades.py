@@ -10,15 +10,7 @@ from nbgrader.api import Gradebook, SubmittedAssignment
 
 from autograder import CourseError, lessons
 from autograder.collecting.lms_csv import Table
-from autograder.collecting.roster import (
-    COLUMNS,
-    MOODLES,
-    Roster,
-    Student,
-    find_columns,
-    plain,
-    student_rows,
-)
+from autograder.collecting.roster import COLUMNS, Roster, Student, find_columns, plain, student_rows
 from autograder.grading.classroom.deadline_extensions import handed_in
 from autograder.grading.notebook.result import harmless
 
@@ -123,17 +115,16 @@ def fill(
 
 
 def participants(table: Table, roster: Roster) -> dict[str, str]:
-    """Who each participant of Moodle's is, by the grading worksheet of an assignment: → id.
+    """By the grading worksheet of an assignment: ids of students, by what Moodle's files call them.
 
-    Raises CourseError for a table that has no column of them.
+    Raises CourseError for a table that is none.
     """
-    column = find_columns(table, {"number": ("identifier", "id")}).get("number")
+    named = find_columns(table, {**MOODLE, "number": ("identifier", "id")})
+    if not named.keys() >= {"grade", "number"}:
+        raise CourseError(f"{table.path}: no columns Identifier and Grade: is it a worksheet?")
     rows = _rows(table, roster, (), Filled({}))
-    numbered = ((re.search(r"\d+$", table.cell(row, column)), who) for row, who in rows)
-    found = {MOODLES + number[0]: who for number, who in numbered if number}
-    if not found:
-        raise CourseError(f"{table.path}: no column Identifier numbers students: a worksheet does")
-    return found
+    numbered = ((re.search(r"\d+$", table.cell(row, named["number"])), who) for row, who in rows)
+    return {f"{number[0]}_assignsubmission": who for number, who in numbered if number}
 
 
 def _canvas_columns(table: Table, slugs: list[str], given: str | None) -> dict[str, int]:

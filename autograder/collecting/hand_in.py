@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from autograder import CourseError, lessons
-from autograder.collecting.roster import MOODLES, Owner, Roster, plain
+from autograder.collecting.roster import Owner, Roster, plain
 from autograder.collecting.search import File, Refused
 from autograder.grading.notebook.filenames import NOTEBOOK, is_notebook, original
 from autograder.grading.notebook.submission import Submission, is_of, parse
@@ -16,12 +16,13 @@ from autograder.term.course_file import Choices
 
 # What each LMS calls a file, or a folder of files, of a student. Another LMS is an entry here, with
 # these groups, all but one of which may be missing:
-#   id or name           of the student
-#   user, participant    the LMS's number for the student; for the student in this assignment
-#   late                 what is there only where the work is late: the times of files then say less
-#   upload               the LMS's number for the file, later ones higher
+#   id or name  of the student
+#   user        what else the LMS calls the student: a number; of Moodle's, which is another one in
+#               each assignment, with the word behind it
+#   late        what is there only where the work is late: the times of files then say less
+#   upload      the LMS's number for the file, later ones higher
 LMS = {
-    "Moodle": r"(?P<name>.+?)_(?P<participant>\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?",
+    "Moodle": r"(?P<name>.+?)_(?P<user>\d+_assignsubmission)_(?:file|onlinetext)(?:_.*)?",
     "Canvas": r"(?P<name>.+?)(?P<late>_LATE)?_(?P<user>\d{1,20})_(?P<upload>\d{3,20})_.+",
 }
 SECOND = timedelta(seconds=1)
@@ -76,10 +77,9 @@ def read(
             name = said.get("id") or said["name"].replace("_", " ")
             # The folders around it count too: one may be another student's, who made up the name.
             who = (name, *parts[:place])
-            in_assignment = MOODLES + said["participant"] if "participant" in said else ""
-            number = said.get("user") or in_assignment
             late = bool(said["late"]) if "late" in said else None
-            return Clues(who, lesson, attempt, number, late, int(said.get("upload") or 0))
+            upload = int(said.get("upload", 0))
+            return Clues(who, lesson, attempt, said.get("user", ""), late, upload)
     stem, attempt = original(parts[-1])
     who = tuple(filter(None, (_without_lesson(part, slugs) for part in (*parts[:-1], stem))))
     return Clues(who, lesson, attempt)

@@ -29,7 +29,6 @@ COLUMNS = {
 }
 CANVAS = {"sisloginid", "section"}  # beside these, ID is the number that Canvas gives to a user
 TEST_STUDENT = "Student, Test"  # of Canvas' own making, in every course
-MOODLES = "Participant "  # before the number that Moodle gives to a student for an assignment
 NOT_IN_AN_ID = re.compile(r"[/\\*?\[\]]|^\s|\s$|^$")  # beside what not_an_id knows
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
@@ -65,7 +64,7 @@ def cannot_name_a_folder(student: str) -> bool:
 class Roster:
     """The students of a class, and what they may be called.
 
-    ``participants``  ids of students by the numbers that Moodle gave them in one assignment
+    ``participants``  ids of students by what Moodle calls them in one assignment
     """
 
     def __init__(self, students: Iterable[Student] = ()) -> None:
@@ -240,14 +239,8 @@ def _refuse_second_ids(students: Collection[Student], known: Collection[Student]
     for one in known:
         for key in _keys(one) if one.id not in listed else ():
             gone.setdefault(key, []).append(one)
-    new = [one for one in students if one.id not in there]
-    pairs = {
-        one.id: other.id
-        for one in new
-        for key in _keys(one)
-        for other in gone.get(key, ())
-        if _may_be_one(one, other)
-    }
+    new = [(key, one) for one in students if one.id not in there for key in _keys(one)]
+    pairs = {one.id: old.id for key, one in new for old in gone.get(key, ()) if _is_one(one, old)}
     if pairs:
         shown = "; ".join(f"{one}, there {other}" for one, other in [*pairs.items()][:5])
         raise CourseError(
@@ -264,8 +257,8 @@ def _keys(one: Student) -> set[str]:
     return {one.email.casefold(), one.lms_user_id, name} - {""}
 
 
-def _may_be_one(one: Student, other: Student) -> bool:
-    """Whether two of one key are one person: namesakes may have other addresses or numbers."""
-    both = {one.email.casefold(): other.email.casefold(), one.lms_user_id: other.lms_user_id}
-    known = [mine == theirs for mine, theirs in both.items() if mine and theirs]
-    return any(known) or not known
+def _is_one(one: Student, other: Student) -> bool:
+    """Whether two of one key are one person: namesakes have other addresses, or other numbers."""
+    both = (one.email.casefold(), other.email.casefold()), (one.lms_user_id, other.lms_user_id)
+    same = [mine == theirs for mine, theirs in both if mine and theirs]
+    return any(same) or not same

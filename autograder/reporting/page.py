@@ -19,7 +19,7 @@ from autograder.grading.feedback import content_policy
 from autograder.grading.notebook.result import harmless
 from autograder.reporting import results
 from autograder.reporting.faults import Fault
-from autograder.reporting.results import Part, Row
+from autograder.reporting.results import Row
 
 FAULTS = 20  # the most that are shown
 HALF = 0.5  # who has less than this share of the points is listed
@@ -106,18 +106,13 @@ def table(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     A late penalty has a line of its own, so that the scores sum up to what counts.
     """
     for row in rows:
-        about = {one.head.replace(" ", "_"): one.cell(row) for one in HAND_IN}
-        for part in row.exercises:
-            yield _line(row, part["name"], part) | about
-        if row.penalty:
-            late = {"score": -round(row.penalty, 4), "max": 0, "reason": "handed in late"}
-            yield _line(row, "late penalty", late | {"automatic": 0}) | about
-
-
-def _line(row: Row, exercise: str, part: Part) -> dict[str, Any]:
-    line = {"student": row.student, "lesson": row.lesson, "exercise": exercise}
-    line |= {name: part[name] for name in ("score", "max", "reason")}
-    return line | {"automatic": part.get("automatic", part["score"])}
+        late = {"name": "late penalty", "score": -round(row.penalty, 4), "max": 0, "automatic": 0}
+        late_too = [late | {"reason": "handed in late"}] * bool(row.penalty)
+        for part in [*row.exercises, *late_too]:
+            line = {"student": row.student, "lesson": row.lesson, "exercise": part["name"]}
+            line |= {name: part[name] for name in ("score", "max", "reason")}
+            line["automatic"] = part.get("automatic", part["score"])
+            yield line | {one.head.replace(" ", "_"): one.cell(row) for one in HAND_IN}
 
 
 def write_csv(rows: Iterable[Row], path: Path) -> None:
@@ -127,8 +122,8 @@ def write_csv(rows: Iterable[Row], path: Path) -> None:
         writer = csv.DictWriter(stream, lines[0])
         writer.writeheader()
         for line in lines:
-            texts = {name: one for name, one in line.items() if isinstance(one, str)}
-            writer.writerow(line | {name: harmless(one) for name, one in texts.items()})
+            cells = line.items()
+            writer.writerow({one: harmless(x) if isinstance(x, str) else x for one, x in cells})
 
 
 def _exercise(rows: Sequence[Row], place: int) -> dict[str, Any]:
@@ -144,17 +139,15 @@ def _exercise(rows: Sequence[Row], place: int) -> dict[str, Any]:
 
 
 def _points(name: str, place: int) -> Column:
-    """Points of points of an exercise, with a star where they were changed by hand."""
+    """The points of points of an exercise, with a star where they were changed by hand."""
 
-    def cell(row: Row) -> str:
+    def told(row: Row) -> tuple[str, str]:
         part = row.exercises[place]
-        return f"{part['score']:g} / {part['max']:g}" + "*" * ("automatic" in part)
+        score, most = part["score"], part["max"]
+        kind = "full" if score >= most else "none" if score == 0 else "part"
+        return f"{score:g} / {most:g}" + "*" * ("automatic" in part), f"number {kind}"
 
-    def kind(row: Row) -> str:
-        score, most = row.exercises[place]["score"], row.exercises[place]["max"]
-        return f"number {'full' if score >= most else 'none' if score == 0 else 'part'}"
-
-    return Column(name, cell, kind)
+    return Column(name, lambda row: told(row)[0], lambda row: told(row)[1])
 
 
 def _earned(row: Row) -> str:

@@ -1,7 +1,6 @@
 """Grade what a class handed in, and say what became of it: ``autograder grade``, once it began."""
 
 import argparse
-import collections
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -11,7 +10,7 @@ from autograder import lessons
 from autograder.commands.support import STOPPED, group_work
 from autograder.commands.support.changed_lessons import set_apart
 from autograder.commands.support.preview import preview
-from autograder.commands.support.progress import work
+from autograder.commands.support.progress import announce, work
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.classroom.misplaced import absent, misplaced, strangers
@@ -21,10 +20,9 @@ from autograder.grading.running.batch import Batch
 from autograder.term import groups
 
 LOST = """\
-The gradebook is new, but {count} graded notebooks of before are there. Their automatic scores are
-in it again. What only the old one held is lost: scores and comments by hand, extra points, more
-time for single students, names and addresses. Put a copy of it back if you have one, or enter
-these again; after this run, that is not said any more."""
+The gradebook is new, and has the automatic scores of {count} graded notebooks again. Scores and
+comments by hand, extra points, more time for single students, names and addresses were in the old
+one only: put a copy of it back, or enter these again. This is said once."""
 
 
 def take_turn(course: Course, workers: Any, options: argparse.Namespace, needed: str) -> int:
@@ -89,7 +87,11 @@ def _grade(
     needed: str,
 ) -> int:
     batch = _batch(course, book, handed, options, needed)
-    _announce(batch, len(handed))
+    announce(batch, len(handed), "graded again", "skipped")
+    if batch.penalised:
+        print(f"Other points for {len(batch.penalised)}, by another late penalty alone:")
+        for one, (before, now) in sorted(batch.penalised.items()):
+            print(f"  {one.lesson}  {one.student}: {before:g} → {now:g}")
     status = _work(batch, handed, workers)
     if status == STOPPED and options.regrade:
         print("Leave out --regrade then: what it asked for is remembered.")
@@ -109,19 +111,6 @@ def _batch(
     how: Any = {"walls": needed, "regrade": options.regrade, "home": home}
     how["copies"] = {Handed(*copy): Handed(copy[0], own) for copy, own in shared}
     return Batch(course, book, handed, options.sandbox, **how)
-
-
-def _announce(batch: Batch, count: int) -> None:
-    """Say who is skipped, and why others are graded again."""
-    if batch.done:
-        print(f"{len(batch.done)} of {count} are graded and unchanged: skipped.")
-    for reason, number in collections.Counter(batch.reasons.values()).most_common():
-        print(f"{number} of {count} graded again: {reason}.")
-    if batch.penalised:
-        print(f"Other points for {len(batch.penalised)}, by another late penalty alone:")
-        for one, (before, now) in sorted(batch.penalised.items()):
-            print(f"  {one.lesson}  {one.student}: {before:g} → {now:g}")
-    sys.stdout.flush()
 
 
 def _work(batch: Batch, handed: list[Handed], workers: Any) -> int:

@@ -1,13 +1,12 @@
 """``autograder grade --preview``: say what a grading would change, and change nothing."""
 
-import collections
 import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
 from autograder.commands.support import STOPPED
 from autograder.commands.support.changed_lessons import HINT
-from autograder.commands.support.progress import work
+from autograder.commands.support.progress import announce, work
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, ChangedExercises
 from autograder.grading.running.batch import Batch
@@ -24,21 +23,13 @@ def preview(
     print(f"A preview: no score, page or graded notebook is changed in {course.root}.")
     with Preview(course, handed) as found:
         batch = make_batch(found.book, found.handed, found.home)
-        _announce(batch, len(found.handed))
+        announce(batch, len(found.handed), "would be graded again", "they would be skipped")
         if not work(batch, workers, "preview"):
             return STOPPED
         found.compare(batch)
         for line in lines(found):
             print(line)
     return _refused(found)
-
-
-def _announce(batch: Batch, count: int) -> None:
-    if batch.done:
-        print(f"{len(batch.done)} of {count} are graded and unchanged: they would be skipped.")
-    for reason, number in collections.Counter(batch.reasons.values()).most_common():
-        print(f"{number} of {count} would be graded again: {reason}.")
-    sys.stdout.flush()
 
 
 def _refused(found: Preview) -> int:

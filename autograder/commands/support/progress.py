@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,15 @@ from autograder.grading.notebook.result import Result
 from autograder.grading.running.batch import Batch
 
 COLUMNS = ("{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[rate]}")
+
+
+def announce(batch: Batch, count: int, again: str, skipped: str) -> None:
+    """Say in words for it who of ``count`` is skipped, and why others are graded again."""
+    if batch.done:
+        print(f"{len(batch.done)} of {count} are graded and unchanged: {skipped}.")
+    for reason, number in Counter(batch.reasons.values()).most_common():
+        print(f"{number} of {count} {again}: {reason}.")
+    sys.stdout.flush()
 
 
 def work(

@@ -138,7 +138,7 @@ def test_another_lms_is_an_entry(monkeypatch):
 
 def test_moodles_number_of_the_assignment_tells_namesakes_apart():
     numbered = Roster([ADA, ANNA, OTHER])
-    numbered.participants = {"Participant 5550003": "anna2"}
+    numbered.participants = {"5550003_assignsubmission": "anna2"}
     assert found(MOODLE.format("Anna Schmidt"), numbered).id == "anna2"
     assert found(MOODLE.format("g 1-Anna Schmidt"), numbered).id == "anna2"
     assert "ada's or anna2's" in found(MOODLE.format("Ada Lovelace"), numbered).why

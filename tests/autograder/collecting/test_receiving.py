@@ -231,6 +231,32 @@ def test_two_of_one_name_are_not_one(run, roster, came, submitted):
     assert err.count("two students, by their numbers, are called so") == 2
 
 
+def test_moodles_worksheet_tells_namesakes_apart(root, run, came, submitted):
+    (root / "roster.csv").write_text(
+        "id,first_name,last_name,email\nann1,Ann,Lee,a1@x.org\nann2,Ann,Lee,a2@x.org\n"
+    )
+    run("roster", root / "roster.csv")
+    (root / "worksheet.csv").write_text(
+        "Identifier,Full name,Email address,Grade\n"
+        "Participant 72,Ann Lee,a1@x.org,-\nParticipant 71,Ann Lee,a2@x.org,-\n"
+    )
+    folder = came({f"Ann Lee_7{n}_assignsubmission_file_/00_mini.ipynb": OLD for n in (1, 2)})
+    status, _, err = run("receive", folder)
+    assert status == 1 and err.count("may be ann1's or ann2's") == 2 and submitted() == {}
+    status, _, err = run("receive", folder, "--like", root / "worksheet.csv")
+    assert (status, err) == (0, "") and len(submitted()) == 2
+    note = (root / "class" / "submitted" / "ann2" / FIRST / "received.json").read_text()
+    assert "Ann Lee_71" in note
+    assert "is it a worksheet?" in run("receive", folder, "--like", root / "roster.csv")[2]
+
+
+def test_two_of_one_name_in_moodle_are_not_one(run, roster, came, submitted):
+    names = (f"Ada Lovelace_{number}_assignsubmission_file_" for number in (71, 72))
+    status, _, err = run("receive", came({f"{one}/00_mini.ipynb": OLD for one in names}))
+    assert status == 1 and submitted() == {}
+    assert err.count("two students, by their numbers, are called so") == 2
+
+
 def test_what_cannot_be_stored_is_told(root, run, roster, came):
     (root / "class" / "submitted" / "ada").mkdir(parents=True)
     (root / "class" / "submitted" / "ada" / FIRST).write_text("a file where a folder belongs")

@@ -74,14 +74,17 @@ def test_new_changed_and_missing_students(root, run, write):
     _, said, _ = run("roster", write(later))
     assert "1 new: yan" in said and "1 changed: ada" in said
     assert "1 in the gradebook only; who is to go: nbgrader db student remove ID: zm7" in said
-    namesake = write("id,first_name,last_name,email\nada2,Ada,Lovelace,ada2@uni.example\n")
-    assert "1 new: ada2" in run("roster", namesake)[1]
+    for one in ("ada2", "ada3"):
+        row = f"{one},Ada,Lovelace,{one}@uni.example"
+        namesake = write(f"id,first_name,last_name,email\n{row}\n")
+        assert f"1 new: {one}" in run("roster", namesake)[1]
     with Gradebook(f"sqlite:///{root}/class/gradebook.db") as book:
         assert {one.id: one.last_name for one in book.students} == {
             "ada": "King",
             "yan": "Müller",
             "zm7": "Müller",
             "ada2": "Lovelace",
+            "ada3": "Lovelace",
         }
 
 

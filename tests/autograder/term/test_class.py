@@ -1,5 +1,6 @@
 """A class that chose: what it has is what is graded, by our command and by nbgrader's."""
 
+import csv
 import subprocess
 import sys
 from dataclasses import asdict
@@ -114,6 +115,10 @@ def test_late_work_costs_what_the_file_says(course):
         submissions = book.assignment_submissions(SLUG)
         late = {one.student.id: one.late_submission_penalty for one in submissions}
     assert late["eve"] == 3.5 and not late["ada"]
+    assert cli.main(["report", "--course", str(course)]) == 0
+    with open(course / "class" / "report" / "scores.csv", newline="") as stream:
+        (eve, *_) = [row for row in csv.DictReader(stream) if row["student"] == "eve"]
+    assert (eve["handed_in"], eve["minutes_late"]) == ("2026-10-12 10:00 UTC", "601")
 
 
 def test_another_rule_date_or_extension_needs_no_code_run_again(course):

@@ -88,7 +88,7 @@ def test_a_lost_gradebook_is_filled_again_without_grading(course):
     (course / "class" / "gradebook.db").unlink()
     said, told, status = grade(course, check=False)
     assert not LINE.findall(said) and scores(course) == {"ada": 5, "ben": 3}
-    assert status == 1 and "The gradebook is new, but 2 graded notebooks" in told
+    assert status == 1 and "The gradebook is new, and has the automatic scores of 2 graded" in told
     assert grade(course)[1] == ""
 
 
