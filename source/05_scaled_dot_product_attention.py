@@ -181,8 +181,8 @@ ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 # batch, a batch and heads. A `mask` may come with it: bool, `True` where the query **may** look at
 # the key. A forbidden key must get the weight 0, and the others of its row still sum to 1. With
 # `return_weights=True` return the pair `context, weights`. Scores of ±1000 are fine, and gradients
-# flow back to `q`, `k` and `v`, as they must from here on through all that a network is made of. You
-# may use `torch.softmax` now.
+# flow back to `q`, `k` and `v`, as they must from here on through all that a network is made of.
+# You may use `torch.softmax` now.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

@@ -103,10 +103,12 @@ def rooms_of(
             found[number] = _paired(_farther, got.value, wanted[number].value, found[number])
     for number, one in enumerate(questions):
         found[number] = found[one.origin if one.probe in LIKE_THE_FIRST else number]
-    return [
-        mapped(lambda room, end=end: min(TIMES * room, end), one)
-        for one, end in zip(found, most, strict=True)
-    ]
+    return [_at_most(end, one) for one, end in zip(found, most, strict=True)]
+
+
+def _at_most(end: float, rooms: Any) -> Any:
+    """The rooms for the distances found, none larger than ``end``."""
+    return mapped(lambda distance: min(TIMES * distance, end), rooms)
 
 
 def session(item: Check, answer: AnyAnswer, seed: int) -> Session:

@@ -189,7 +189,9 @@ def test_gradients_are_told_by_the_place_of_the_argument(known):
         expect.close(student(places, table), table[places] * 2, "wrong")
 
     item = Check("picks", "nowhere", check, reference=picks)
-    failure = run_check(item, LocalAnswer(lambda places, table: picks(places, table.detach())), 7, told={})
+    failure = run_check(
+        item, LocalAnswer(lambda places, table: picks(places, table.detach())), 7, told={}
+    )
     assert failure.what == "no gradient flows back to argument 2"
     assert failure.likely.startswith("No gradient reaches argument 2.")
 
