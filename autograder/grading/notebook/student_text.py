@@ -6,6 +6,7 @@ HTML, of the feedback or in the formgrader, it is escaped without being read as 
 nothing depends on how Markdown tells lines apart.
 """
 
+import re
 from functools import cache
 from html import escape
 from typing import Any
@@ -18,6 +19,8 @@ from autograder.grading.notebook.result import clean
 
 TEXT = "text"  # in cell.metadata.autograder: this prose is a student's
 INDENT = " " * 4
+# A link to a file, which lies beside the notebook and not beside a page that is made of it.
+ELSEWHERE = re.compile(r'<a href="(?!#|[a-z]+:)[^"]*"[^>]*>(.*?)</a>', re.DOTALL)
 # What is shown in colours. A highlighter's patterns may take the square of a line's or a cell's
 # length; the course's own cells have up to 5000 characters, its notebooks 20,000, a line 100.
 COLOURED_LINE, COLOURED_CELL, COLOURED_PAGE = 500, 10_000, 100_000
@@ -36,14 +39,15 @@ def text_of(source: str) -> str:
 
 @pass_context
 def markdown_to_html(context: Context, source: str) -> str:
-    """``source`` as HTML: a student's prose as plain text, all else as nbconvert has it.
+    """``source`` as HTML: a student's prose as plain text, all else as nbconvert has it, but for
+    links to files: these are words.
 
     nbconvert's SanitizeHTML breaks formulas and leaves [links](javascript:...); its sanitize_html
     shows images, headings and <details> as the text of their tags.
     """
     if cell_metadata.notes(context.get("cell", {}), "autograder").get(TEXT):
         return f"<pre><code>{escape(text_of(source))}</code></pre>\n"
-    return _exporter().markdown2html(context, source)
+    return ELSEWHERE.sub(r"\1", _exporter().markdown2html(context, source))
 
 
 @pass_context

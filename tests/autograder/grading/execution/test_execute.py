@@ -163,6 +163,38 @@ class TestRunning:
         compiled = f"@torch.compile(mode='max-autotune')\n{cell_of(master, 'softmax').source}"
         assert scores(grade(sample_class.handed_in(SLUG, {"softmax": compiled}))) == POINTS
 
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_of_a_notebook_and_its_blank_copy_the_answers_count(self, grade, order):
+        notebook = sample_class.handed_in(SLUG)
+        both = [sample_class.blank(SLUG).cells, notebook.cells][::order]
+        notebook.cells = [copy.deepcopy(cell) for cells in both for cell in cells]
+        assert scores(grade(notebook)) == POINTS
+
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [
+            ("%%writefile s.py", "its cell defines nothing below %%writefile: remove that line"),
+            ("# note\n%%time", "%%time must be the first line of its cell, or go"),
+        ],
+    )
+    def test_a_magic_that_keeps_an_answer_from_being_defined_is_named(
+        self, grade, master, line, said
+    ):
+        text = f"{line}\n{cell_of(master, 'softmax').source}"
+        result = grade(sample_class.handed_in(SLUG, {"softmax": text}))
+        assert scores(result) == {**POINTS, "softmax": 0}
+        assert said in reason(result, "softmax")
+
+    @pytest.mark.parametrize(("version", "is_said"), [("3.99.4", True), ("x", False), (3, False)])
+    def test_both_versions_of_python_stand_beside_an_error_of_syntax(
+        self, grade, master, version, is_said
+    ):
+        text = cell_of(master, "softmax").source.replace("def softmax(", "def softmax[T](")
+        notebook = sample_class.handed_in(SLUG, {"softmax": text + "\ndef ("})
+        notebook.metadata.language_info["version"] = version
+        said = reason(grade(notebook), "softmax")
+        assert ("the notebook was run with Python 3.99; here it is Python" in said) == is_said
+
     def test_a_missing_cell_is_named(self, grade):
         notebook = sample_class.handed_in(SLUG)
         notebook.cells = [
