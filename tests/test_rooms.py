@@ -257,3 +257,31 @@ def test_files_and_functions_are_short(name):
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
     long = {one.name: lines_of(one) for one in functions if lines_of(one) > LONGEST_FUNCTION}
     assert long == {}
+
+
+def room_of(path):
+    """The row of the table of lines in which a file of Python counts, or ''."""
+    parts = path.relative_to(ROOT).parts
+    inner = f"{parts[0]}/{parts[1]}"
+    if parts[0] == "autograder" and inner not in ("autograder/checks", "autograder/mistakes"):
+        return "the grader"
+    return inner if parts[0] == "autograder" else parts[0]
+
+
+BUDGETS = re.findall(
+    r"^\| `?([\w/ ]+?)`? \| (\d+ \d+) \|",
+    (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(("name", "most"), BUDGETS)
+def test_a_room_has_the_lines_that_it_may_have(name, most):
+    tops = {"the grader": "autograder"}.get(name, name)
+    paths = [path for path in (ROOT / tops).rglob("*.py") if room_of(path) == name]
+    count = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+    assert 0 < count <= int(most.replace(" ", "")), f"{name} has {count} lines: take something out"
+
+
+def test_every_room_has_its_lines():
+    assert len(BUDGETS) == 7
