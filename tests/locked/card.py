@@ -120,7 +120,8 @@ def _one(item, answer, judged):
     from autograder.checking.toolbox import registry
 
     start = time.monotonic()
-    failure = _failure(item, answer)
+    # Of a wrong answer a note counts, too: it says what is wrong, though it costs nothing there.
+    failure = _failure(item, answer, None if answer.is_right else {})
     found = {"answer": answer.name, "about": answer.about, "kind": answer.kind}
     found["seconds"] = round(time.monotonic() - start, 2)
     found["said"] = "" if failure is None else str(failure)
@@ -154,8 +155,8 @@ def _careless(item, answer):
     return {**found, "careless": 1, "careful": int(cost == 0), "proportionate": int(cost < 1)}
 
 
-def _failure(item, answer):
-    """The CheckFailed that an answer gets, or None."""
+def _failure(item, answer, told=None):
+    """The CheckFailed that an answer gets, or None; a note where it is asked for, ``told`` {}."""
     from autograder.building.gates.mutants import Endless, bounded
     from autograder.checking.run_check import run_check
     from autograder.checking.toolbox.failure import CheckFailed
@@ -163,7 +164,7 @@ def _failure(item, answer):
 
     try:
         with bounded(LONG):
-            return run_check(item, LocalAnswer(as_cell(answer.target)), SEED)
+            return run_check(item, LocalAnswer(as_cell(answer.target)), SEED, told=told)
     except Endless:
         return CheckFailed("it does not end")
     except Exception as error:

@@ -269,7 +269,7 @@ def test_bad_requests_are_refused_in_a_sentence(tmp_path):
 
 def test_no_release_holds_solutions_of_a_lesson_that_is_still_open(monkeypatch, tmp_path):
     slugs = course_file.there(ROOT)
-    text = '[lessons.00]\ndue = "2199-01-01 10:00"\n[lessons.01]'
+    text = 'timezone = "UTC"\n[lessons.00]\ndue = "2199-01-01 10:00"\n[lessons.01]'
     choices = course_file.parse(tmp_path / "course.toml", text, slugs)
     monkeypatch.setattr("autograder.releasing.write.course_file.read", lambda root: choices)
     monkeypatch.setattr("autograder.releasing.write.contents", lambda names: {})
