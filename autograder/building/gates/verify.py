@@ -223,7 +223,7 @@ class _Gates:
         self.verdict.mistakes += 1
         the_mistake, first = f"{item.name}: the mistake {known.name}", self.seeds[0]
         named = item.name not in self.broken  # a right answer is needed to name a wrong one
-        failure = run_check(item, LocalAnswer(known.target), first, named)
+        failure = run_check(item, LocalAnswer(known.target), first, named, told={})
         if failure is None or lucky is not None:
             passed = first if failure is None else lucky
             self.fail(f"{the_mistake} passes the check (seed {passed})")
