@@ -26,8 +26,7 @@ SAMPLE = [
     ("weighted_average", "pair_at_the_bound", 2),
     ("weighted_average", "long_dict", 0),
     ("weighted_average", "odd_texts", 0),
-    ("softmax", "gradients_too_few", 0),
-    ("weighted_average", "gradients_too_few", 0),
+    ("SelfAttentionHead", "gradients_too_few", 0),
     ("LearnedBandwidth", "parameters_with_long_names", 0),
     ("LearnedBandwidth", "gradients_of_huge_shape", 0),
 ]
