@@ -48,18 +48,23 @@ def run(options: argparse.Namespace) -> int:
 
         course = Course(options.course, options.db_url)
         with alone(course.root / "class"):
-            return take_turn(course, workers, options, needed)
+            return take_turn(course, workers, options, needed, _around(options, needed))
 
 
 def _walls(options: argparse.Namespace) -> str:
     """Behind what a result must have been made to stay; says where there is less than asked for."""
     if options.cluster:  # its machines may have more or less than this one
         return OWN if options.sandbox == "required" else NONE
-    found = walls(options.sandbox)  # refuses or warns before any work is begun
-    around = "without a sandbox" if found == NONE else "in a sandbox of bubblewrap"
+    return walls(options.sandbox)  # refuses or warns before any work is begun
+
+
+def _around(options: argparse.Namespace, needed: str) -> str:
+    """What stands around students' code, as a sentence; '' where other machines run it."""
+    if options.cluster:
+        return ""
+    where = "without a sandbox" if needed == NONE else "in a sandbox of bubblewrap"
     groups = f"keep the limits of {cgroup.kept()}" if cgroup.kept() else "are not to be had here"
-    print(f"Students' code runs {around}; control groups {groups}.", flush=True)
-    return found
+    return f"Students' code runs {where}; control groups {groups}."
 
 
 def _workers(options: argparse.Namespace) -> Any:

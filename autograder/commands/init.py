@@ -5,8 +5,9 @@ from datetime import date
 from pathlib import Path
 
 from autograder import ROOT, CourseError
+from autograder.collecting.roster import from_csv
 from autograder.commands import add_shared, roster
-from autograder.grading.classroom.folders import CONFIG
+from autograder.grading.classroom.folders import CONFIG, Course
 from autograder.term import course_file, plan
 
 DESCRIPTION = (
@@ -46,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
         raise CourseError("--start fills in dates: give their zone, as --timezone Europe/Berlin")
     text = plan.text(options.plan, start, options.timezone)
     course_file.parse(path, text, lessons)
+    students = from_csv(options.roster) if options.roster else []
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(path, "x", encoding="utf-8") as file:
@@ -54,8 +56,7 @@ def run(options: argparse.Namespace) -> int:
         raise CourseError(f"{path} is there: change it, or move it away first") from None
     print(f"{path}: read it, change it, then see the term with: autograder plan")
     if options.roster:
-        options.csv, options.id = options.roster, None
-        return roster.run(options)
+        return roster.take(students, options.roster, Course(options.course, options.db_url))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from autograder.collecting.roster import enrol, from_csv
+from autograder.collecting.roster import Student, enrol, from_csv
 from autograder.commands import add_shared
 from autograder.grading.classroom.database import opened, refuse_strangers
 from autograder.grading.classroom.folders import Course
@@ -24,10 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Enrol; exit status 0."""
     students = from_csv(options.csv, options.id)
-    course = Course(options.course, options.db_url)
+    return take(students, options.csv, Course(options.course, options.db_url))
+
+
+def take(students: list[Student], path: str, course: Course) -> int:
+    """Enrol students whom the file ``path`` names, and say what that changed; exit status 0."""
     with opened(course, agreed=False) as book:  # whom the file misses may be among these
         changes = enrol(book, students)
-    print(f"{len(students)} students in {options.csv}.")
+    print(f"{len(students)} students in {path}.")
     _list("new", changes.new)
     _list("changed", changes.changed)
     _list("in the gradebook only, with work handed in: they stay", changes.kept)

@@ -25,14 +25,22 @@ comments by hand, extra points, more time for single students, names and address
 one only: put a copy of it back, or enter these again. This is said once."""
 
 
-def take_turn(course: Course, workers: Any, options: argparse.Namespace, needed: str) -> int:
-    """Grade, and say who is not graded or not known."""
+def take_turn(
+    course: Course, workers: Any, options: argparse.Namespace, needed: str, around: str
+) -> int:
+    """Grade, and say who is not graded or not known.
+
+    needed  behind what a result must have been made to stay
+    around  what stands around students' code, as a sentence, or ''
+    """
     asked = course.in_sections(options.section)
     if not options.preview:
         for sentence in group_work.share(course, lessons.choose(options.lesson, course.lessons())):
             print(sentence, flush=True)
     there = course.submissions(options.lesson, options.student)
     handed = [one for one in there if asked(one.student)]
+    if handed and around:
+        print(around, flush=True)
     if handed and options.preview:
 
         def make_batch(copy: Book, chosen: list[Handed], home: Course) -> Batch:

@@ -213,6 +213,8 @@ def test_init_fills_in_a_plan_and_its_dates(tmp_path, capsys):
     where = ("--course", str(tmp_path))
     (tmp_path / "people.csv").write_text("id,last_name,first_name\nada,Lovelace,Ada\n")
     words = ("init", "--plan", "three-sessions", "--start", "2026-10-05", "--timezone", "UTC")
+    status, said = told(capsys, *words, "--roster", str(tmp_path / "absent.csv"), *where)
+    assert status == 1 and "absent.csv cannot be read" in said  # and nothing is written
     status, said = told(capsys, *words, "--roster", str(tmp_path / "people.csv"), *where)
     assert status == 0 and "1 new: ada" in said
     status, said = told(capsys, "plan", *where)

@@ -103,6 +103,7 @@ def test_who_is_graded_again_is_told_why(course):
 
     hand_in(course, "ben", answers=WRONG)
     said, _, _ = grade(course, "--sandbox", "required")
+    assert "Students' code runs in a sandbox of bubblewrap; control groups " in said
     assert "1 of 2 graded again: graded without a sandbox before.\n" in said
     assert "1 of 2 graded again: the submission changed.\n" in said
     assert kept(course, "ada").sandbox == "bubblewrap"
@@ -113,9 +114,9 @@ def test_who_is_graded_again_is_told_why(course):
 
 def test_a_student_whom_nobody_knows_is_an_error(course):
     hand_in(course, "ada")
-    _, said, status = grade(course, "--student", "ada", "--student", "nobody", check=False)
+    told, said, status = grade(course, "--student", "ada", "--student", "nobody", check=False)
     sentence = "no student is called 'nobody': class/submitted/ has no such folder\n"
-    assert (status, said) == (1, sentence)
+    assert (status, said, told) == (1, sentence, "")
 
 
 def test_no_submission_is_an_error(course):
