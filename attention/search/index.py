@@ -113,7 +113,8 @@ def renewed(
                 continue
             if files[-1].note:
                 say(f"{place} {files[-1].note}")
-            _encode(files, model, progress, least=PART)
+            if files[-1].vectors is None:
+                _encode(files, model, progress, least=PART)
         _encode(files, model, progress)
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):

@@ -104,13 +104,14 @@ def heatmap(
     if numbers:
         for row, column in torch.cartesian_prod(*map(torch.arange, weights.shape)).tolist():
             weight = weights[row, column]
-            colour = "white" if weight > 0.55 else BLACK
+            colour = "white" if weight > 0.55 * most else BLACK
             ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour)
     if colorbar:
         bar = ax.figure.colorbar(image, ax=ax, ticks=[0, most] if faint else [0, 0.5, 1])
-        bar.set_label("" if faint else "weight")
         if faint:
             bar.ax.set_yticklabels(["0", f"{most:.2f}"])
+        else:
+            bar.set_label("weight")
     return ax
 
 

@@ -28,7 +28,7 @@ from autograder.files import write_aside
 COLUMNS = ("step", "epoch", "learning_rate", "loss", "val_loss", "tokens", "seconds")
 CONFIG, VOCABULARIES, STATE = "config.json", "vocabularies.json", "state.safetensors"
 NEEDED = (CONFIG, VOCABULARIES, "metrics.csv", STATE)  # to go on from a save
-LATER = (STATE, "curves.png", "curves.svg", "model.safetensors", "result.json")  # a save is whole
+LATER = (STATE, "curves.png", "curves.svg", "model.safetensors", "result.json")  # since a save
 Row = dict[str, Any]  # of the metrics: a step, by column
 
 

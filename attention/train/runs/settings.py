@@ -91,7 +91,9 @@ class Settings:
         if self.model == MODERN and self.max_tokens < self.length:
             raise ValueError(f"--max-tokens {self.max_tokens} is less than --length {self.length}")
         if self.warmup > self.steps:
-            raise ValueError(f"--warmup {self.warmup} is longer than --steps {self.steps}")
+            raise ValueError(
+                f"--warmup {self.warmup} is longer than --steps {self.steps}: choose a shorter one"
+            )
 
 
 PRESETS: dict[str, dict[str, Any]] = {
