@@ -126,6 +126,26 @@ class TestPrecision:
         assert made.rows[-1]["loss"] > 0  # a number, of float32
 
 
+def test_batches_are_copied_from_pinned_memory_without_waiting(
+    pairs, tmp_path, device, monkeypatch
+):
+    made, seen, known = trainer(pairs, tmp_path, device), {}, torch.Tensor.to
+
+    def to(self, *args, **kwargs):
+        seen[self] = getattr(self, "pinned", False), kwargs.get("non_blocking", False)
+        return known(self, *args, **kwargs)
+
+    with monkeypatch.context() as within:
+        within.setattr(torch.Tensor, "to", to)
+        batch = made._tensors(pairs.ids["train"][:3])
+    assert list(seen.values()) == [(True, True), (True, True)]
+    assert is_there(batch)
+    for there, here in zip(batch, seen, strict=True):
+        assert landed(there).equal(here)
+    monkeypatch.delattr(torch.Tensor, "pin_memory")  # on a CPU it is never asked for
+    trainer(pairs, tmp_path, CPU)._tensors(pairs.ids["train"][:3])
+
+
 @pytest.mark.parametrize("rows", [1, 5])
 def test_the_shares_of_several_gpus_add_up(pairs, tmp_path, device, monkeypatch, rows):
     made = trainer(pairs, tmp_path, device)

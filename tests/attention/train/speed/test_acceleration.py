@@ -1,5 +1,6 @@
 """Dropout from bytes, and the loss without its logits: the same as PyTorch's, only faster."""
 
+import os
 import weakref
 
 import pytest
@@ -9,6 +10,7 @@ from torch.nn import functional as F
 from attention import multi_head_attention
 from attention.multi_head_attention import MultiHeadAttention
 from attention.provided.data.tokens import PAD
+from attention.train.core.model import keep_few_kernels
 from attention.train.speed import acceleration
 from attention.train.speed.acceleration import (
     ByteDropout,
@@ -238,3 +240,10 @@ def test_products_are_added_in_the_totals_own_type(n, dtype):
     many = torch.full((1, 1), 1000.0)  # to which bfloat16 would add nothing
     acceleration.add_product(many, torch.ones(1, 1, dtype=dtype), torch.ones(1, 1, dtype=dtype))
     assert many.item() == 1001
+
+
+def test_kernels_of_few_shapes_are_kept_unless_told_otherwise(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"LRU_CACHE_CAPACITY": "7"})
+    keep_few_kernels()
+    wanted = {"LRU_CACHE_CAPACITY": "7", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16"}
+    assert os.environ == wanted
