@@ -113,22 +113,25 @@ def _at_most(end: float, rooms: Any) -> Any:
 
 def session(item: Check, answer: AnyAnswer, seed: int) -> Session:
     """A session with an answer whose numbers become the right ones where they are as near."""
+    return Session(answer, near=functools.partial(nearest, item, seed))
 
-    def mended(number: int, question: Question, got: Replied) -> Replied:
-        if question.request not in SEEDED or got.kind != "value" or not item.has_one_right_answer:
-            return got
-        # Outside of the stage, or of the care, in which the answer is asked at the moment.
-        questions, wanted = Context().run(asked, item, seed)
-        if number >= len(questions) or questions[number].form != question.form:
-            return got
-        right = wanted[number]
-        if right.kind != "value" or got.agrees(right) or not _might_be(got.value, right.value):
-            return got
-        room = [*rooms(item, seed), *[None] * len(wanted)][number]
-        make = _mended if question.request == "gradients" else _mended_but_zeros
-        return dataclasses.replace(got, value=_paired(make, got.value, right.value, room))
 
-    return Session(answer, near=mended)
+def nearest(item: Check, seed: int, number: int, question: Question, got: Replied) -> Replied:
+    """A reply to a question, the ``number``-th of all, with the right numbers where as near."""
+    if question.request not in SEEDED or got.kind != "value" or not item.has_one_right_answer:
+        return got
+    # Outside of the stage, or of the care, in which the answer is asked at the moment.
+    questions, wanted = Context().run(asked, item, seed)
+    if number >= len(questions) or questions[number].form != question.form:
+        return got
+    right = wanted[number]
+    if right.kind != "value" or got.agrees(right) or not _might_be(got.value, right.value):
+        return got
+    if not same(question.details, questions[number].details):
+        return got  # a check asks on by what came back, so this may be another question
+    room = [*rooms(item, seed), *[None] * len(wanted)][number]
+    make = _mended if question.request == "gradients" else _mended_but_zeros
+    return dataclasses.replace(got, value=_paired(make, got.value, right.value, room))
 
 
 def alike(one: Any, other: Any, room: Any) -> bool:
@@ -137,8 +140,10 @@ def alike(one: Any, other: Any, room: Any) -> bool:
 
     def look(one: Any, other: Any, room: Any) -> None:
         off = _off(one, other)
-        fits = same(one, other) if off is None else room is not None and bool((off <= room).all())
-        found.append(fits)
+        if off is None:
+            found.append(same(one, other))
+        else:  # where the right reply is of another build, there is no room
+            found.append(isinstance(room, float) and bool((off <= room).all()))
 
     _paired(look, one, other, room)
     return all(found)

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from autograder.checking.asking import recordings
 from autograder.checking.asking.questions import KEPT, Question, Replied, replies
 from autograder.checking.asking.right_answer import asked
-from autograder.checking.asking.rounding import alike, rooms
+from autograder.checking.asking.rounding import alike, nearest, rooms
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.registry import Answer, Check
 from autograder.inside.answer import LocalAnswer
@@ -56,10 +56,10 @@ def of_answer(one: Answer, comparison: Comparison) -> Lazy[Replied]:
     numbers = _numbers(comparison, questions)
 
     def roomy() -> Iterator[Replied]:
-        for number, reply in zip(
-            numbers, replies(LocalAnswer(one.target), questions), strict=False
-        ):
-            yield _Roomy(**vars(reply), comparison=comparison, number=number)
+        given = replies(LocalAnswer(one.target), questions)
+        for number, question, reply in zip(numbers, questions, given, strict=False):
+            near = nearest(comparison.item, comparison.seed, number, question, reply)
+            yield _Roomy(**vars(near), comparison=comparison, number=number)
 
     return Lazy(roomy())
 

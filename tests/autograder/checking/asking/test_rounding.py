@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from autograder.checking.asking.right_answer import asked
-from autograder.checking.asking.rounding import rooms
+from autograder.checking.asking.rounding import alike, rooms
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import Check
@@ -84,3 +84,33 @@ def test_the_room_grows_with_the_numbers_that_go_in():
     assert [one.request for one in asked(WEIGH, 1)[0][:3]] == ["call", "gradients", "call"]
     small, large = (max(room[number] for room in found) for number in (0, 2))
     assert 0 < small < 1e-5 < large
+
+
+def test_a_reply_is_set_beside_the_right_one_to_the_same_question_only():
+    """A check that asks on by what came back asks others, at the places of those of the right."""
+
+    def by_way_of_a_million(x):  # float32 has one digit left there
+        return x + 1e6 - 1e6
+
+    def check(student, draw):
+        x = 100 * draw.normal(4)
+        with expect.stage("first"):
+            expect.close(student(x), x, "the first is wrong")
+        if not expect.stands("first"):
+            student(x + 1)
+        with expect.stage("second"):
+            expect.close(student(x + 0.3), x + 0.3, "the second is wrong")
+        student(x + 0.1)
+
+    def wrong_once(x):
+        asked_before.append(x)
+        return by_way_of_a_million(x) + 10 * (len(asked_before) == 1)
+
+    asked_before, stages = [], (("first", 1.0), ("second", 1.0))
+    item = Check("way", "nowhere", check, reference=by_way_of_a_million, stages=stages)
+    assert run_check(item, LocalAnswer(wrong_once), 1, explain=False).lost == ("first",)
+
+
+def test_replies_of_another_build_than_the_right_one_have_no_room():
+    assert not alike(torch.ones(2), torch.ones(2) + 1e-9, ("ValueError", "no"))
+    assert alike(torch.ones(2), torch.ones(2) + 1e-9, 1e-8)
