@@ -83,11 +83,7 @@ def kept(value: Any) -> Any:
         value = list(value[: MOST_NUMBERS + 1])
     if not isinstance(value, torch.Tensor | list | tuple | bool | int | float | str | None):
         return Foreign("an object")
-    if isinstance(value, list | tuple) and len(value) > MOST_NUMBERS:
-        return Foreign("a long list")
-    held, within = 0, list(leaves(value))
-    for one in within:
-        held += one.numel() if isinstance(one, torch.Tensor) else 1
+    held = sum(one.numel() if isinstance(one, torch.Tensor) else 1 for one in leaves(value))
     found = plain(value) if held <= MOST_NUMBERS else Foreign("many numbers")
     foreign = any(type(one) is Foreign for one in leaves(found))
     return Foreign("an object") if foreign else found
@@ -235,6 +231,7 @@ class Program:
         return ast.copy_location(self._calls[number], node)
 
     def _wrap_parts(self, node: Any, text: str) -> None:
+        made = list(_stored(node))
         for field, value in ast.iter_fields(node):
             start = len(self.expressions)
             if field in ("annotation", "returns", "decorator_list", "type_params"):
@@ -248,9 +245,8 @@ class Program:
             elif isinstance(value, ast.AST) and not _is_signed(node):
                 setattr(node, field, self._wrapped(value, text))
             if field in ("value", "iter") and start < len(self.expressions):
-                for target in [*getattr(node, "targets", ()), getattr(node, "target", node)]:
-                    for name in _stored(target) if target is not node else ():
-                        self._made.setdefault(name, []).append(start)
+                for name in made:
+                    self._made.setdefault(name, []).append(start)
 
     def _has_value(self, node: Any) -> bool:
         """Whether a node stands for a value that can be exchanged."""
@@ -283,10 +279,16 @@ def _functions(definition: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"self.{name}", function) for name, function in _functions(one))
 
 
-def _stored(target: ast.AST) -> Iterator[str]:
-    for one in ast.walk(target):
-        if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, ast.Store):
-            yield ast.unparse(one)
+def _stored(node: Any) -> Iterator[str]:
+    """What has another value behind a node: `x = …`, `x[i] = …`, `x += …`, `x.append(…)`."""
+    method = getattr(node.value, "func", None) if isinstance(node, ast.Expr) else None
+    changed = getattr(node, "target", getattr(method, "value", None))
+    for target in filter(None, [*getattr(node, "targets", ()), changed]):
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        for one in ast.walk(target):
+            if one is target or isinstance(getattr(one, "ctx", None), ast.Store):
+                yield ast.unparse(one)
 
 
 def _is_docstring(node: Any) -> bool:

@@ -28,6 +28,7 @@ from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.describe_values import number, show, two_numbers
 from autograder.checking.toolbox.registry import Check, reference
 from autograder.checking.toolbox.same_tensors import is_real, same_places
+from autograder.checking.toolbox.same_tensors import same as same_numbers
 from autograder.checking.toolbox.student_answer import called_with
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer
 from autograder.inside.expressions import Program, Watch
@@ -39,7 +40,7 @@ from autograder.inside.server import Limited
 
 RUNS = ("build", "call")  # requests in which an answer's code runs
 ASKED = (*RUNS, "load", "train")
-MOST_LETTERS = 80  # of an expression's text
+MOST_LETTERS, MOST_LINES = 80, 10**6  # of an expression's text; of a cell
 WRITTEN = 8  # numbers of a value that are written out
 ROOM = 2**28  # bytes
 ROUNDS = 2
@@ -233,7 +234,8 @@ def _found(
     for one in found[:MOST_FOUND] if type(found) is list else []:
         fits = type(one) is dict and all(type(one.get(key)) is FORM[key] for key in FORM)
         numbers = [*one["place"], *one["lines"]] if fits else [""]
-        if all(type(n) is int for n in numbers) and 0 <= one["right"] < len(values):
+        short = all(type(n) is int and 0 <= n < MOST_LINES for n in numbers)
+        if short and 0 <= one["right"] < len(values):
             yield one
 
 
@@ -255,16 +257,24 @@ def _both(mine: Any, right: Any, put: Callable[[int], Any]) -> str:
     if type(mine) is not list:
         return f"a right answer has {_written(right[0])}"
     pairs = ((one, put(turn)) for turn, one in enumerate(mine))
-    turn, pair = next((n, pair) for n, pair in enumerate(pairs) if not same(*pair))
+    turn, pair = next((n, pair) for n, pair in enumerate(pairs) if not _alike(*pair))
     while all(isinstance(one, list | tuple) for one in pair) and len({*map(len, pair)}) == 1:
-        pair = next(items for items in zip(*pair, strict=True) if not same(*items))
+        pair = next(items for items in zip(*pair, strict=True) if not _alike(*items))
     one, other = _written(pair[0]), _written(pair[1])
     if one == other and is_real(pair[0]) and is_real(pair[1]) and pair[0].shape == pair[1].shape:
         at = (~same_places(*pair)).nonzero()[0].tolist()
         one, other = two_numbers(*(value[tuple(at)] for value in pair))
         one += f" at {at}"
-    where = f", in pass {turn + 1}," if len(mine) > 1 else ""
-    return f"yours is{where} {one}, a right answer has {other}"
+    where = f" in pass {turn + 1}" if len(mine) > 1 else ""
+    return f"yours is {one}{where}, a right answer has {other}"
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values show no difference but rounding's."""
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    are_real = is_real(one) and is_real(other) and one.dtype == other.dtype
+    return same_numbers(one, other) if are_real else same(one, other)
 
 
 def _called(call: Question) -> str:
@@ -279,7 +289,7 @@ def _written(value: Any) -> str:
     """A value as it is where it is short, else in a few words."""
     if isinstance(value, torch.Tensor) and value.numel() <= WRITTEN:
         value = value.tolist()
-    if isinstance(value, list):
+    if isinstance(value, list) and sum(1 for _ in leaves(value)) <= WRITTEN**2:
         items = [_written(one) for one in value[:WRITTEN]]
         return f"[{', '.join(items + ['…'] * (len(value) > WRITTEN))}]"
     return number(value, 4) if isinstance(value, float) else show(value)
