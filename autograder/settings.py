@@ -44,7 +44,7 @@ class CourseFacts:
     idioms     lines of solutions that may stand in a release
     commands   the course's own: {name: {"module": …, "help": …}}
     care       for kinds of care, the lesson from which on they cost and its words that ask for
-               them: {"device": ["12_training_on_gpu", "…"]}
+               them: {"device": ["15_language_models", "…"]}
     """
 
     library: str

@@ -66,7 +66,8 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     shell, lines, problems = quiet_shell(), dict[str, Line](), dict[str, str]()
     shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
     shell.user_ns["__spec__"] = None  # as in a kernel: whoever starts a process is asked for it
-    names = [cell_metadata.grade_id(one) for one in notebook.cells]
+    is_code = [one.cell_type == "code" for one in notebook.cells]  # prose is no answer
+    names = [cell_metadata.grade_id(one) * is_code[n] for n, one in enumerate(notebook.cells)]
     blank = cell_metadata.blank_copies(names, [one.source for one in notebook.cells])
     cells = [one for place, one in enumerate(notebook.cells) if place not in blank]
     early = cell_metadata.early_checks([cell_metadata.grade_id(one) for one in cells])
