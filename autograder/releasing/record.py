@@ -4,7 +4,6 @@ import io
 import itertools
 import sys
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,10 +11,10 @@ from rich.progress import track
 
 from autograder import ROOT, CourseError, imports
 from autograder.checking.asking import recordings as recorded
-from autograder.checking.asking.questions import Question, Replied, agree, replies, until_lost
+from autograder.checking.asking.questions import agree, replies, until_lost
 from autograder.checking.asking.recordings import Noting, Recording, Replaying, fingerprint
-from autograder.checking.asking.right_answer import asked_of
-from autograder.checking.asking.rounding import rooms_of
+from autograder.checking.asking.right_answer import asked, asked_of
+from autograder.checking.asking.rounding import nearest, rooms_of
 from autograder.checking.diagnosis.place import right_values
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.registry import reference
@@ -25,7 +24,7 @@ from autograder.inside.messages.codec import pack
 
 ASKING = ("questions", "recordings", "right_answer", "rounding")  # what this module uses
 RECORDING = [f"autograder.checking.asking.{name}" for name in ASKING]
-RECORDING += ["autograder.checking.diagnosis.place", "autograder.inside.expressions"]
+RECORDING += [__name__, "autograder.checking.diagnosis.place", "autograder.inside.expressions"]
 MOST_BYTES = 500_000  # of these values, before they are compressed to a tenth
 SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
 
@@ -74,9 +73,7 @@ def recording(item: registry.Check, seed: int) -> Recording:
             f"{item.name} asks something else when the same replies come once more; its check must "
             "draw from ``draw`` alone"
         )
-    mistakes = [
-        [one.name, one.hint, _unlike(one, questions, wanted)] for one in registry.mistakes(item)
-    ]
+    mistakes = [[one.name, one.hint, _unlike(one, item, seed)] for one in registry.mistakes(item)]
     return Recording(events, mistakes, rooms_of(right, questions, wanted), _values(item, seed))
 
 
@@ -90,14 +87,14 @@ def _values(item: registry.Check, seed: int) -> list[Any]:
     return [sum(n < named for n in kept), *(values[n] for n in kept)]
 
 
-def _unlike(
-    one: registry.Answer, questions: Sequence[Question], wanted: Sequence[Replied]
-) -> list[Any]:
+def _unlike(one: registry.Answer, item: registry.Check, seed: int) -> list[Any]:
     """The replies of a stored mistake; None where it replies what a right answer does."""
+    questions, wanted = asked(item, seed)
     given = until_lost(replies(LocalAnswer(one.target), questions))
+    near = [nearest(item, seed, number, questions[number], got) for number, got in enumerate(given)]
     return [
         None
         if got.agrees(right, exactly=True)
         else [got.kind, fingerprint(got.value), list(got.modified)]
-        for got, right in zip(given, wanted, strict=False)
+        for got, right in zip(near, wanted, strict=False)
     ]

@@ -53,6 +53,9 @@ def make_course(folder, config=None):
         shutil.copytree(ROOT / kind, course / kind, ignore=skip)
     text = config or (ROOT / "nbgrader_config.py").read_text()
     (course / "nbgrader_config.py").write_text(text)
+    (course / "class").mkdir()
+    # Lies about gradients earn a share of the points only where gradients do.
+    (course / "class" / "course.toml").write_text("care_everywhere = true\n")
     (folder / "home").mkdir()
     (folder / "home" / ".pgpass").write_text(f"localhost:5432:*:grader:{SECRET}\n")
     return course
