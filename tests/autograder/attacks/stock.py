@@ -39,7 +39,6 @@ def play(attacks, folder, workers=2):
     """
     template = Path(folder) / "template"
     course = ground.make_course(template, CONFIG)
-    (course / "class").mkdir()  # for the gradebook
     for lesson in dict.fromkeys(attack.lesson for attack in attacks if attack.stock):
         ground.nbgrader(course, "generate_assignment", lesson, "--force")
     shutil.rmtree(course / "lessons")
