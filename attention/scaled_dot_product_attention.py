@@ -123,37 +123,6 @@ def rnn_multiplications(T, d):
     return T * 2 * d * d
 
 
-def layer_costs(kind, T, d, width):
-    """Count what a layer multiplies, how often it must wait, and how long its longest path is.
-
-    kind     "recurrent", "convolution" or "self-attention"
-    T        length of the sequence, at least 2; each position has d numbers before and after
-    width    of the convolution: position i reads positions i - width + 1 to i; at least 2
-    returns  (multiplications, waits, path), three integers:
-             multiplications  of one layer, without projections for queries, keys and values; the
-                              convolution multiplies a (d, d) matrix for each position it reads,
-                              padding before the first one included
-             waits            the steps that one layer must take one after the other
-             path             the steps from the first position to the last: along the states of
-                              the recurrent layer, from layer to layer of the other two, stacked as
-                              often as the path needs
-
-    Refuses T and width below 2.
-    Source: Vaswani et al. (2017), table 1.
-
-    >>> layer_costs("self-attention", T=5, d=10, width=3)
-    (500, 1, 1)
-    """
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-    # exercise: about 5 lines
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T - 1
-    if kind == "self-attention":
-        return 2 * T * T * d, 1, 1
-    return width * T * d * d, 1, math.ceil((T - 1) / (width - 1))
-
-
 def attention_backward(q, k, v, weights, grad_context):
     """Carry a gradient back through scaled dot-product attention, without autograd.
 

@@ -11,7 +11,7 @@
 # - say why queries, keys and values get matrices of their own,
 # - compare recurrence, convolution and attention: cost, steps in a row, longest path.
 #
-# **Time** 80 minutes, ★ 20 more · **Points** 16 · **GPU** not needed · **You need** lessons 00 and
+# **Time** 72 minutes, ★ 20 more · **Points** 14 · **GPU** not needed · **You need** lessons 00 and
 # 04
 
 # %%
@@ -174,7 +174,7 @@ ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 # ### Exercise 5.3 · `scaled_dot_product_attention`
 # ●●○ medium · 12 minutes · 3 points
 #
-# In stages, each earned by itself: without a mask (1), with leading axes (1), with a mask and
+# Graded in three parts: without a mask (1), with leading axes (1), with a mask and
 # `return_weights` (1).
 #
 # Write equation 1 of *Attention is all you need*. The leading axes can be anything: nothing, a
@@ -451,34 +451,10 @@ ax = experiments.reach(SelfAttentionHead)
 # | convolution of width *k* | k · T · d² | 1 | T / k, or log_k T if dilated, as drawn |
 # | self-attention | T² · d | 1 | 1 |
 #
-# ### Exercise 5.7 · `layer_costs`
-# ●●○ medium · 8 minutes · 2 points
+# (The recurrent layer and attention multiply 2 · T · d² and 2 · T² · d times, as you counted; the
+# table leaves constant factors out. A convolution that is not dilated reaches *k* − 1 places per
+# layer.)
 #
-# Return such a row exactly. The recurrent layer and attention multiply as often as counted above,
-# without attention's projections. The convolution is not dilated: it reads its own position and
-# `width` − 1 before it.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# For the path, mark the first position: how far to the right does the mark reach after one layer,
-# after two? With T = 8 and width 3 it reaches position 2, then 4, then 6, and needs a fourth layer.
-# `math.ceil` rounds up.
-# </details>
-
-
-# %% exercise="layer_costs"
-from attention.scaled_dot_product_attention import layer_costs
-
-# %% check="layer_costs" points=2
-check.layer_costs(layer_costs)
-
-# %% demo=true
-for kind in ("recurrent", "convolution", "self-attention"):
-    for T in (40, 4000):
-        multiplications, waits, path = layer_costs(kind, T, d=64, width=5)
-        print(f"{kind:<15} T {T:4d}  {multiplications:>13,d}   waits {waits:4d}   path {path:4d}")
-
-# %% [markdown]
 # ## Your translator so far
 # The decoder now asks with a query of its own, and the words have keys and values of their own:
 # three matrices, as in 5.5. Nothing else has changed since lesson 04.
@@ -560,10 +536,10 @@ compare(prediction, outcome, "with W_q and W_k, dividing")
 
 # %% [markdown]
 # ## ★ The backward pass
-# ### Exercise 5.8 · `attention_backward` ★
+# ### Exercise 5.7 · `attention_backward` ★
 # ●●● hard · 20 minutes · 4 points
 #
-# In stages, each earned by itself: `grad_v` (1), `grad_q` and `grad_k` with d_k = 1 (2), with any
+# Graded in three parts: `grad_v` (1), `grad_q` and `grad_k` with d_k = 1 (2), with any
 # d_k and leading axes (1).
 #
 # Do by hand what autograd does elsewhere: from the gradient of a loss with respect to the context,

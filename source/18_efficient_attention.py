@@ -595,7 +595,7 @@ compare(prediction, found, "256 sequences, no sharing")
 # In stages, each earned by itself: `grad_v` (1), `grad_k` (1), `grad_q` (1).
 #
 # Nothing is masked here. For each tile, weights = exp(scores − lse). Subtract first, because
-# exp(800) overflows. Then go on as in exercise 5.8. The number that the weights of a row share,
+# exp(800) overflows. Then go on as in exercise 5.7. The number that the weights of a row share,
 # Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is a sum over *all* tiles of the row, but it equals
 # contextᵢ · grad_contextᵢ, which you already have. The check cannot see how much memory you use.
 #

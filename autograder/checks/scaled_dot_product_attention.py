@@ -390,58 +390,6 @@ def attention_multiplications(student, draw):
 KINDS = ("recurrent", "convolution", "self-attention")
 
 
-@check(
-    without={"care": "only whole numbers and a word go in, and only whole numbers come out"},
-    rests_on=(
-        "returns  (multiplications, waits, path), three integers",
-        "the steps that one layer must take one after the other",
-        "the steps from the first position to the last",
-        "padding before the first one included",
-    ),
-)
-def layer_costs(student, draw):
-    """Three counts against loops over every product, every state, and every layer's reach."""
-    T, d, width = (draw.integers(low, low + 4, 1).item() for low in (11, 2, 5))
-    for kind in KINDS:
-        for sizes in ((8, 3, 2), (9, 5, 4), (T, d, width), (29, 6, 3), (3, 1, 7), (2, 4, 2)):
-            found = expect.parts(student(kind, *sizes), "multiplications", "waits", "path")
-            place = "{}, T={}, d={}, width={}".format(kind, *sizes)
-            expected = _multiplied(kind, *sizes), _waits(kind, sizes[0]), _path(kind, *sizes[::2])
-            for name, got, wanted in zip(
-                ("multiplications are miscounted", "waits are wrong", "path is wrong"),
-                found,
-                expected,
-                strict=True,
-            ):
-                expect.close(got, wanted, f"{place}: the {name}")
-                expect.equal(got, wanted, f"{place}: the counts should be integers")
-
-
-def _multiplied(kind, T, d, width):
-    """Counted one product of two numbers at a time."""
-    pairs = {"recurrent": 2 * d, "convolution": width * d, "self-attention": 2 * T}[kind]
-    return sum(1 for _ in range(T) for _ in range(pairs) for _ in range(d))
-
-
-def _waits(kind, T):
-    """The longest chain of positions in one layer of which each needs the one before."""
-    needed = {"recurrent": 1, "convolution": 0, "self-attention": 0}[kind]  # of the same layer
-    longest = [1] * T
-    for position in range(1, T):
-        longest[position] += needed * longest[position - 1]
-    return max(longest)
-
-
-def _path(kind, T, width):
-    """How often one has to step on until the last position has been reached from the first."""
-    reached, steps = {0}, 0
-    while T - 1 not in reached:
-        reach = {"recurrent": 1, "convolution": width - 1, "self-attention": T}[kind]
-        reached |= {there for here in reached for there in range(here, min(T, here + reach + 1))}
-        steps += 1
-    return steps
-
-
 OF_VALUES, OF_NUMBERS = "grad_v", "grad_q and grad_k with d_k = 1"
 OF_ALL = "with any d_k and leading axes"
 

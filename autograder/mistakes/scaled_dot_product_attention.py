@@ -235,31 +235,6 @@ def counts_the_shapes(T_q, T_k, d_k, d_v):
     return sum(math.prod(shape) for shape in ((T_q, d_k, T_k), (T_q, T_k, d_v)))
 
 
-def _costs(kind, T, d, width, **instead):
-    """The three counts by kind; a mistake puts another triple in for one of them, or several."""
-    right = {
-        "recurrent": (2 * T * d * d, T, T - 1),
-        "convolution": (width * T * d * d, 1, -(-(T - 1) // (width - 1))),
-        "self-attention": (2 * T * T * d, 1, 1),
-    }
-    return (right | {name.replace("_", "-"): counts for name, counts in instead.items()})[kind]
-
-
-@alternative("layer_costs")
-def from_a_table(kind, T, d, width):
-    return _costs(kind, T, d, width)
-
-
-@alternative("layer_costs")
-def stacks_layers_until_the_path_is_there(kind, T, d, width):
-    reach = {"recurrent": 1, "convolution": width - 1, "self-attention": T}[kind]
-    matrices, layers = {"recurrent": 2, "convolution": width}.get(kind), 0
-    while layers * reach < T - 1:
-        layers += 1
-    per_position = 2 * T * d if matrices is None else matrices * d * d
-    return [T * per_position, T if kind == "recurrent" else 1, layers]
-
-
 def _backward(q, k, v, weights, grad_context, scale=None, shared=True, dim=-1):
     grad_weights = grad_context @ v.mT
     total = (weights * grad_weights).sum(dim, keepdim=True) if shared else 0

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand
 from tests.locked import right, wrong
 
 # --- dot_product_statistics ------------------------------------------------------------------
@@ -256,79 +255,4 @@ def attention_backward_10(q, k, v, weights, grad_context):
     return [grad_q, grad_k, weights.transpose(-1, -2) @ grad_context]
 
 
-# --- layer_costs -----------------------------------------------------------------------------
-
 # Those who ask for it refuse what the given lines of the exercise refuse.
-
-
-def _refuse(T, d, width):
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-
-
-@wrong(
-    "layer_costs", cause="copies the table, without the factors that it leaves out", kind="value"
-)
-def layer_costs_1(kind, T, d, width):
-    _refuse(T, d, width)
-    return {
-        "recurrent": (T * d**2, T, T),
-        "convolution": (width * T * d**2, 1, math.ceil(T / width)),
-        "self-attention": (T**2 * d, 1, 1),
-    }[kind]
-
-
-@wrong(
-    "layer_costs",
-    cause="multiplies no padding: the first positions of the convolution have fewer products",
-    kind="value",
-)
-def layer_costs_5(kind, T, d, width):
-    _refuse(T, d, width)
-    if kind == "recurrent":
-        return T * 2 * d * d, T, T - 1
-    if kind == "self-attention":
-        return T * T * 2 * d, 1, 1
-    read = sum(min(i + 1, width) for i in range(T))
-    return read * d * d, 1, math.ceil((T - 1) / (width - 1))
-
-
-@wrong("layer_costs", cause="adds the projections to the attention", kind="value")
-def layer_costs_6(kind, T, d, width):
-    _refuse(T, d, width)
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T - 1
-    if kind == "convolution":
-        return width * T * d * d, 1, math.ceil((T - 1) / (width - 1))
-    return 2 * T * T * d + 3 * T * d * d, 1, 1
-
-
-@wrong("layer_costs", cause="the convolution's path is rounded to the nearest", kind="value")
-def layer_costs_10(kind, T, d, width):
-    _refuse(T, d, width)
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T - 1
-    if kind == "convolution":
-        return width * T * d * d, 1, round((T - 1) / (width - 1))
-    return 2 * T * T * d, 1, 1
-
-
-@wrong("layer_costs", cause="asks for conv, so a convolution counts as attention", kind="value")
-def layer_costs_11(kind, T, d, width):
-    _refuse(T, d, width)
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T - 1
-    if kind == "conv":
-        return width * T * d * d, 1, math.ceil((T - 1) / (width - 1))
-    return 2 * T * T * d, 1, 1
-
-
-@right("layer_costs", how="marks the first position, and moves the mark layer by layer")
-def layer_costs_12(kind, T, d, width):
-    _refuse(T, d, width)
-    reach = {"recurrent": 1, "convolution": width - 1, "self-attention": T - 1}[kind]
-    mark, path = 0, 0
-    while mark < T - 1:
-        mark, path = mark + reach, path + 1
-    each = {"recurrent": 2 * d, "convolution": width * d, "self-attention": 2 * T}[kind]
-    return each * T * d, T if kind == "recurrent" else 1, path

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand
 from tests.locked.careless import careless
 
 
@@ -183,32 +182,3 @@ def attention_backward_3(q, k, v, weights, grad_context):
         grad_scores[..., i, :] = p * (g - (p * g).sum(dim=-1, keepdim=True))
     grad_scores = grad_scores / math.sqrt(k.shape[-1])
     return grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad_context
-
-
-@careless("layer_costs", "numpy", "other_type", how="np.ceil made an integer of NumPy's, a list")
-def layer_costs_1(kind, T, d, width):
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-    if kind == "recurrent":
-        return [2 * T * d * d, T, T - 1]
-    if kind == "convolution":
-        return [width * T * d * d, 1, np.ceil((T - 1) / (width - 1)).astype(int)]
-    return [2 * T * T * d, 1, 1]
-
-
-@careless("layer_costs", "slow", how="counts one by one the positions that the convolution reads")
-def layer_costs_2(kind, T, d, width):
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-    if kind == "recurrent":
-        return 2 * T * d**2, T, T - 1
-    if kind == "self-attention":
-        return 2 * T**2 * d, 1, 1
-    read, path, last = 0, 0, T - 1
-    for i in range(T):
-        for _ in range(i - width + 1, i + 1):
-            read += 1
-    while last > 0:
-        last -= width - 1
-        path += 1
-    return read * d**2, 1, path

@@ -242,65 +242,6 @@ def attention_multiplications_104(T_q, T_k, d_k, d_v):
     return scores * d_k + scores + scores * d_v
 
 
-# --- layer_costs -----------------------------------------------------------------------------
-
-
-@wrong("layer_costs", cause="the convolution's path rounds down")
-def layer_costs_101(kind, T, d, width):
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-    if kind == "recurrent":
-        return 2 * T * d**2, T, T - 1
-    if kind == "convolution":
-        return width * T * d**2, 1, (T - 1) // (width - 1)
-    return 2 * T**2 * d, 1, 1
-
-
-@wrong("layer_costs", cause="the path of the convolution is T / width, as in the table")
-def layer_costs_102(kind, T, d, width):
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-    return {
-        "recurrent": (2 * T * d * d, T, T - 1),
-        "convolution": (width * T * d * d, 1, math.ceil(T / width)),
-        "self-attention": (2 * T * T * d, 1, 1),
-    }[kind]
-
-
-@wrong("layer_costs", cause="attention has one product, not two")
-def layer_costs_103(kind, T, d, width):
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-    if kind == "self-attention":
-        return T * T * d, 1, 1
-    if kind == "recurrent":
-        return 2 * T * d**2, T, T - 1
-    return T * width * d**2, 1, math.ceil((T - 1) / (width - 1))
-
-
-@wrong("layer_costs", cause="the recurrent path has T steps, not T - 1")
-def layer_costs_104(kind, T, d, width):
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T
-    if kind == "self-attention":
-        return 2 * T * T * d, 1, 1
-    return width * T * d * d, 1, -(-(T - 1) // (width - 1))
-
-
-@wrong("layer_costs", cause="padding is not counted in the convolution's products")
-def layer_costs_105(kind, T, d, width):
-    demand.counts(2, T=T, width=width)
-    demand.counts(0, d=d)
-    if kind == "recurrent":
-        return 2 * T * d * d, T, T - 1
-    if kind == "self-attention":
-        return 2 * T * T * d, 1, 1
-    reads = sum(min(i + 1, width) for i in range(T))
-    return reads * d * d, 1, math.ceil((T - 1) / (width - 1))
-
-
 # --- attention_backward ----------------------------------------------------------------------
 
 
