@@ -1,13 +1,17 @@
-"""Stand-ins for pieces of a decoder: a check hands them to what a learner builds on such pieces.
+"""Stand-ins for models and their parts, which a check hands to what a learner builds upon such.
 
-None of them is a right answer to anything. `autograder/inside/stand_ins.py` says how they are used.
+None of them is a right answer to anything that PyTorch does not answer as shortly.
+`autograder/inside/stand_ins.py` says how they are used.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
+from attention.provided.data.numbers import Batch
+from attention.provided.data.tokens import BOS, PAD
 from autograder.inside.stand_ins import stands_in
 
 
@@ -107,6 +111,45 @@ class Ranked:
 
 
 @stands_in
-def squashed(matrix: Any, steps: int = 5) -> Any:
-    """In the place of a function of a matrix: every number for itself, between -1 and 1."""
-    return torch.tanh(matrix) * (steps / 5)
+class AddsWords(nn.Module):
+    """A translator without recurrence: it adds the rows of a source's words to that of a letter.
+
+    source, target, columns  (vocab_size, d) each: rows of the words, of the letters, and how the
+                             sum scores the next letter
+    """
+
+    latest: ClassVar["AddsWords"]  # whose parameters `Descent` takes
+
+    def __init__(self, source: torch.Tensor, target: torch.Tensor, columns: torch.Tensor) -> None:
+        super().__init__()
+        self.source, self.target = nn.Parameter(source.clone()), nn.Parameter(target.clone())
+        self.columns = nn.Parameter(columns.clone())
+        AddsWords.latest = self
+
+    def forward(self, source: Any, lengths: Any, target: Any) -> Any:
+        """As a translator of lesson 02."""
+        inside = torch.arange(source.shape[1], device=lengths.device) < lengths[:, None]
+        words = (self.source[source] * inside.unsqueeze(2)).sum(1, keepdim=True)
+        read = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], 1)
+        return torch.tanh(words + self.target[read]) @ self.columns.T
+
+
+@stands_in
+class Descent(torch.optim.SGD):
+    """Gradient descent for the `AddsWords` before it: arguments are made from left to right."""
+
+    def __init__(self, lr: float) -> None:
+        super().__init__(AddsWords.latest.parameters(), lr=lr)
+
+
+@stands_in
+def read_once(batches: Any) -> Iterator[Batch]:
+    """Batches from triples of tensors; as those of the course, they can be read a single time."""
+    for triple in batches:
+        yield Batch(*triple)
+
+
+@stands_in
+def token_loss(logits: Any, target: Any) -> Any:
+    """The mean loss per letter, in the place of the one of lesson 02."""
+    return nn.functional.cross_entropy(logits.transpose(1, 2), target, ignore_index=PAD)
