@@ -221,8 +221,8 @@ def no_gradient(where: str) -> CheckFailed:
     """What a student reads where no gradient arrives at a parameter or an argument."""
     return CheckFailed(
         f"no gradient flows back to {where}",
-        "no gradient (detached, or rebuilt from plain numbers)",
-        "a gradient: every step stays a tensor operation",
+        "no gradient",
+        "a gradient: nothing on the way is detached, a plain number, frozen or under no_grad",
     )
 
 

@@ -225,6 +225,18 @@ def test_a_gradient_is_care_in_a_module_as_in_a_function(answer):
     assert judged(answer, unasked(DOUBLES)) is None
 
 
+class Frozen(Doubles):
+    def __init__(self):
+        super().__init__()
+        self.factor.requires_grad_(False)
+
+
+@pytest.mark.parametrize("answer", [Frozen, Detached])
+def test_of_a_gradient_that_is_missing_no_cause_is_named_that_was_not_tried(answer):
+    failure = judged(answer, DOUBLES)
+    assert (failure.what, failure.got) == ("no gradient flows back to factor", "no gradient")
+
+
 @pytest.mark.parametrize(
     ("share", "words"),
     [(0.0, "nothing"), (0.5, "½ of the points"), (0.3, "30% of the points")],

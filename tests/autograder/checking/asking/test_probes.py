@@ -89,7 +89,7 @@ FAULTS = [
     (detaches, "the gradient of argument 1 is wrong", "off by up to"),
     (
         *(lambda x, scale: x * x / scale.detach(), "no gradient flows back to argument 2"),
-        "no gradient (detached, or",
+        "no gradient",
     ),
     (
         *(
