@@ -153,3 +153,21 @@ def read_once(batches: Any) -> Iterator[Batch]:
 def token_loss(logits: Any, target: Any) -> Any:
     """The mean loss per letter, in the place of the one of lesson 02."""
     return nn.functional.cross_entropy(logits.transpose(1, 2), target, ignore_index=PAD)
+
+
+@stands_in
+class Following:
+    """A function that tells what follows the ids so far: the last two of them decide.
+
+    table  (V, V, V)  log-probabilities of the next token, after the last but one and the last
+    """
+
+    def __init__(self, table: torch.Tensor) -> None:
+        self.table = table
+
+    def __call__(self, ids: Any) -> Any:
+        """Ids from BOS on -> (V,)."""
+        shown = ids.tolist() if isinstance(ids, torch.Tensor) else ids
+        if not isinstance(shown, list | tuple) or list(shown[:1]) != [BOS]:
+            raise ValueError(f"next_log_probs wants all ids so far, from BOS = {BOS} on, not {ids}")
+        return self.table[([PAD, *ids])[-2], ids[-1]]
