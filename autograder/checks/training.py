@@ -9,10 +9,12 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim.adamw import adamw
 
+from attention.provided.stand_ins import ScoresOfRows
 from attention.provided.training_steps import one_thread
 from attention.transformer import Transformer
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
+from autograder.inside.stand_ins import STAND_IN
 
 F64 = torch.float64
 PAD = 0
@@ -679,6 +681,11 @@ def Evaluation(student, draw):  # noqa: N802, the name of the exercise
     kept = [name for name, gradient in by_name.items() if gradient is not None]
     what = "the loss remembers how it was computed, which costs memory: nobody learns from it"
     expect.true(not kept, what, f"a gradient for {kept[0]}" if kept else "", "no gradients")
+    table = draw.normal(11, 11)
+    watchful = student.build({STAND_IN: "ScoresOfRows", "table": table})
+    wanted = _loss(ScoresOfRows(table), batches, 0.0).detach()
+    what = "PyTorch keeps what it would need for gradients from batch to batch, which costs memory"
+    expect.close(watchful(batches), wanted, what)
     after = module.parameters()
     for name, value in values.items():
         expect.close(after[name], value, f"evaluation changes {name}")
