@@ -191,4 +191,4 @@ class Following:
         shown = ids.tolist() if isinstance(ids, torch.Tensor) else ids
         if not isinstance(shown, list | tuple) or list(shown[:1]) != [BOS]:
             raise ValueError(f"next_log_probs wants all ids so far, from BOS = {BOS} on, not {ids}")
-        return self.table[([PAD, *ids])[-2], ids[-1]]
+        return self.table[[PAD, *ids][-2], ids[-1]].clone()
