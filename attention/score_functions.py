@@ -1,4 +1,4 @@
-"""Lesson 04: every common way to score a query against a key, and to choose where to look.
+"""Lesson 04: every common way to score a query against a key, and how to train a choice.
 
 Scores: Luong, Pham and Manning (2015), Bahdanau et al. (2014), Vaswani et al. (2017).
 Hard attention: Xu et al. (2015).
@@ -7,7 +7,6 @@ Hard attention: Xu et al. (2015).
 import torch
 
 from attention.bahdanau_attention import additive_scores
-from attention.getting_started import softmax
 from attention.provided import demand
 
 KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
@@ -28,7 +27,6 @@ def score(kind, q, k, weights):
 
     Raises ValueError for any other kind; the message lists the five.
     """
-    # exercise: about 11 lines
     if kind == "dot":
         return q @ k.mT  # (B, T_q, T_k)
     if kind == "scaled_dot":
@@ -61,34 +59,24 @@ def as_bilinear(kind, d, weights):
     return weights["V"].T @ weights["U"]  # (d_q, d_k), of rank r at most
 
 
-def score_costs(kind, T_q, T_k, d, r):
-    """Count what a score function needs: parameters, and multiplications for all scores.
+def learn_crossing(kind, q, k, weights, steps=150):
+    """Train a score function until query i finds key T - 1 - i.
 
-    kind      one of the five of `score`
-    T_q, T_k  numbers of queries and keys
-    d         length of queries and of keys
-    r         rank of "reduced_rank", or number of hidden features of "additive"
-    returns   (parameters, multiplications), two integers
-
-    Each query and each key is projected once; "bilinear" projects the queries. A division counts
-    as a multiplication; an addition or a tanh does not count.
-    Refuses numbers below 0.
-
-    >>> score_costs("dot", 5, 7, 4, 0)
-    (0, 140)
+    kind, q, k, weights  as in `score`, for a batch of one, (1, T, d); those tensors are trained
+                         that require a gradient
+    returns              (T, T)  the weights of all queries on all keys after training
     """
-    demand.counts(0, T_q=T_q, T_k=T_k, d=d, r=r)
-    # exercise: about 9 lines
-    pairs = T_q * T_k
-    if kind == "dot":
-        return 0, pairs * d
-    if kind == "scaled_dot":
-        return 0, pairs * d + pairs
-    if kind == "bilinear":
-        return d * d, T_q * d * d + pairs * d
-    projections = (T_q + T_k) * r * d
-    parameters = 2 * r * d if kind == "reduced_rank" else 2 * r * d + r
-    return parameters, projections + pairs * r
+    query = torch.arange(q.shape[1])
+    wanted = query.flip(0)  # T - 1, T - 2, ..., 0
+    trained = [one for one in (q, k, *weights.values()) if one.requires_grad]
+    optimizer = torch.optim.Adam(trained, lr=0.03)
+    for _ in range(steps):
+        shares = score(kind, q, k, weights).softmax(dim=2)[0]  # (T, T)
+        loss = -shares[query, wanted].log().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return score(kind, q, k, weights).softmax(dim=2)[0].detach()
 
 
 def gaussian_scores(q, k, bandwidth):
@@ -109,71 +97,6 @@ def gaussian_scores(q, k, bandwidth):
     return (q @ k.mT - q_squared / 2 - k_squared / 2) / bandwidth**2  # (B, T_q, T_k)
 
 
-def local_window(centres, T_k, D):
-    """Say which keys lie within D positions of each query's centre (local-m attention).
-
-    centres  (T_q,)      a position in the source for each query, any number
-    T_k      number of keys, at positions 0 … T_k - 1
-    D        how far the window reaches to either side
-    returns  (T_q, T_k)  bool, True = may attend: |position - centre| <= D
-
-    Refuses less than one key, and a D below 0.
-    Source: Luong et al. (2015), section 3.2: up to 2D + 1 keys per query.
-
-    >>> local_window(torch.tensor([0.0, 2.0]), 4, D=1)
-    tensor([[ True,  True, False, False],
-            [False,  True,  True,  True]])
-    """
-    demand.counts(T_k=T_k)
-    demand.within(0, D=D)
-    # exercise: about 2 lines
-    positions = torch.arange(T_k, device=centres.device)  # (T_k,)
-    return (positions - centres.unsqueeze(1)).abs() <= D  # (T_q, T_k)
-
-
-def predictive_local_weights(scores, centres, D):
-    """Weigh the keys near each query's predicted centre, the nearer the more (local-p attention).
-
-    scores   (T_q, T_k)
-    centres  (T_q,)      predicted positions p, any numbers between 0 and T_k - 1
-    D        how far the window reaches to either side, 0.5 at least, so that it holds a key; the
-             Gaussian has σ = D / 2
-    returns  (T_q, T_k)  softmax of the scores over the keys with |position - p| <= D, times
-                         exp(-(position - p)² / (2σ²)); 0 outside the window
-
-    The rows do not sum to 1: the Gaussian comes after the softmax.
-    Refuses a D that is not above 0.
-    Source: Luong et al. (2015), equation 10.
-    """
-    demand.positive(D=D)
-    # exercise: about 5 lines
-    positions = torch.arange(scores.shape[1], device=scores.device)  # (T_k,)
-    distances = positions - centres.unsqueeze(1)  # (T_q, T_k)
-    inside = distances.abs() <= D  # (T_q, T_k)
-    aligned = softmax(scores.masked_fill(~inside, -torch.inf), dim=1)  # (T_q, T_k)
-    return aligned * torch.exp(-(distances**2) / (2 * (D / 2) ** 2))
-
-
-def hard_attention(weights, values, uniform):
-    """Choose one value per query, at random with the weights as probabilities (hard attention).
-
-    weights  (T_q, T_k)  every row sums to 1
-    values   (T_k, d_v)
-    uniform  (T_q,)      random numbers from 0 to 1, one per query: the only source of chance
-    returns  (T_q, d_v)  the value of the first key at which the sum of the weights so far is
-                         larger than the random number; of the last key, if rounding leaves none
-
-    >>> weights, values = torch.tensor([[0.25, 0.5, 0.25]]), torch.tensor([[1.0], [2.0], [3.0]])
-    >>> [hard_attention(weights, values, torch.tensor([u])).item() for u in (0.1, 0.3, 0.7, 0.8)]
-    [1.0, 2.0, 2.0, 3.0]
-    """
-    # exercise: about 3 lines
-    so_far = weights.cumsum(dim=1)  # (T_q, T_k)
-    chosen = (so_far <= uniform.unsqueeze(1)).sum(dim=1)  # (T_q,)
-    # Rounding may leave the last sum a little below 1.
-    return values[chosen.clamp(max=values.shape[0] - 1)]  # (T_q, d_v)
-
-
 def reinforce_gradient(scores, chosen, rewards, baseline):
     """Estimate the gradient of the expected reward of hard attention from samples (REINFORCE).
 
@@ -190,7 +113,7 @@ def reinforce_gradient(scores, chosen, rewards, baseline):
     demand.counts(N=len(chosen))
     demand.within(-torch.inf, torch.inf, baseline=baseline)
     # exercise: about 4 lines
-    weights = softmax(scores, dim=0)  # (T_k,)
+    weights = torch.softmax(scores, dim=0)  # (T_k,)
     one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]  # (N, T_k)
     gradients = one_hot - weights  # (N, T_k): of log weight[chosen]
     return ((rewards - baseline).unsqueeze(1) * gradients).mean(dim=0)  # (T_k,)

@@ -6,12 +6,12 @@
 # and tries them all in one translator.
 #
 # **After this lesson** you can
-# - write five **score functions** behind one interface, and turn one into another,
+# - turn one **score function** into another, and say what each of them can express,
 # - derive the dot product from the Gaussian kernel of lesson 01,
-# - count parameters and multiplications, and say why they do not predict the time,
+# - explain why the number of multiplications does not predict the time,
 # - ★ tell **local** from **hard** attention, and train a choice without a gradient.
 #
-# **Time** 65 minutes, ★ 45 more · **Points** 18 · **GPU** not needed · **You need** lessons 01, 03
+# **Time** 45 minutes, ★ 20 more · **Points** 8 · **GPU** not needed · **You need** lessons 01, 03
 
 # %%
 import math
@@ -20,21 +20,15 @@ import torch
 
 from attention.bahdanau_attention import additive_scores
 from attention.experiments import score_functions as experiments
-from attention.experiments import translator_so_far
-from attention.getting_started import softmax
-from attention.provided import demand
-from attention.provided.predictions import compare
 from autograder import check
 
-torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
-
 # %% [markdown]
-# ## What fails without this idea
+# ## A hidden layer for every pair
 # Additive attention keeps a hidden layer of 64 numbers for every pair of query and key. With 50
 # queries and 50 keys, nobody notices. With 20 000 of each, the hidden layer takes 102 GB, and the
 # scores only 1.6 GB.
 #
-# ## The idea
+# ## Five score functions, one interface
 # A score function takes a query and a key and returns one number. Softmax and weighted average stay
 # as they are, so all score functions fit behind one interface.
 #
@@ -60,43 +54,18 @@ print(f"dot {dot:.2f}   scaled dot {dot / math.sqrt(2):.2f}   bilinear {bilinear
 KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
 
 # %% [markdown]
-# ### Exercise 4.1 · `score`
-# ●●○ medium · 15 minutes · 3 points
-#
-# In stages, each earned by itself: `dot` and `scaled_dot` (1), `bilinear` and `reduced_rank` (1),
-# `additive` and other kinds, and a single query (1).
-#
-# Write all five for whole batches: queries `(B, T_q, d_q)`, keys `(B, T_k, d_k)`, scores
-# `(B, T_q, T_k)`. Additive scores are imported from lesson 03. Refuse other kinds. Gradients flow
-# back to `q`, `k` and the weights, since all of them can be learned.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# All dot products of the rows of two matrices are one matrix product. Bilinear and reduced-rank
-# scores are the same product after a projection.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `k.mT` swaps the last two axes: `(B, d, T_k)`. Then `(B, T_q, d) @ (B, d, T_k)` is
-# `(B, T_q, T_k)`. `q @ W` is `(B, T_q, d_k)`; `q` projected by V is `(B, T_q, r)`.
-# </details>
-# <details><summary>Hint 3 · “RuntimeError: The size of tensor a (2) must match … b (4)”</summary>
-#
-# `.T` on a tensor with three axes reverses all of them. Use `.mT`.
-# </details>
+# All five for whole batches. `k.mT` swaps the last two axes of `k`, so that `q @ k.mT` holds the
+# dot product of every query with every key.
 
-# %% exercise="score"
+# %% given="score"
 from attention.score_functions import score
-
-# %% check="score" points=3
-check.score(score)
 
 # %% [markdown]
 # ## They are relatives
 # The other three multiplicative kinds are special cases of the bilinear one: there is a $W$ for
 # which the bilinear score equals theirs, for every query and key.
 #
-# ### Exercise 4.2 · `as_bilinear`
+# ### Exercise 4.1 · `as_bilinear`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Find this W for `"dot"`, `"scaled_dot"` and `"reduced_rank"`.
@@ -122,7 +91,7 @@ check.as_bilinear(as_bilinear)
 # So a reduced-rank score is a bilinear score whose W has rank r at most. In lesson 07 every
 # attention head is one of these, with $V$ called $W_q$ and $U$ called $W_k$.
 #
-# ### Exercise 4.3 · `break_as_bilinear` · Break this answer
+# ### Exercise 4.2 · `break_as_bilinear` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # A classmate has exchanged V and U, and has tested this only with one matrix for both. Find an
@@ -150,18 +119,37 @@ check.break_as_bilinear(break_as_bilinear)
 # %% [markdown]
 # ## What each of them can say
 # Take six queries and six keys of 8 random numbers. Query 0 should find key 5, query 1 key 4, and
-# so on: a complete crossing. The parameters of each score function are trained for this; queries
-# and keys stay as they are. Which functions can learn the crossing?
+# so on: a complete crossing. Queries and keys stay as they are; the parameters of the score
+# function are trained. The loss is the cross-entropy of lesson 02, with the keys in place of
+# letters: minus the logarithm of the weight on the wanted key.
+
+# %% given="learn_crossing"
+from attention.score_functions import learn_crossing
+
+# %% [markdown]
+# ### Predict first
+# Which of the five can learn the crossing? And how many of the six queries find their key if
+# the score is of reduced rank with r = 1?
+
+# %%
+prediction = None  # a whole number; None skips this
 
 # %% demo=true
-found = experiments.crossings(score)
+from attention.provided.predictions import compare
+
+found = experiments.crossings(learn_crossing)
+compare(prediction, found, "queries that find their key, r = 1")
 
 # %% [markdown]
 # *Weights of six queries on six keys under five score functions, reduced rank with r = 1 and r = 2,
 # on the same input.* The two dot products have nothing to learn: they show which vectors happen to
 # point the same way. Bilinear and additive scores learn the crossing, and so does reduced rank with
-# r = 2. With r = 1 only two of six queries find their key: queries and keys are then single
-# numbers, and only the largest and the smallest key can ever win.
+# r = 2.
+#
+# With r = 1 only two queries find their key, with every seed. Queries and keys are then single
+# numbers, and only the largest and the smallest key can ever win. With r = 2 they are points in a
+# plane. A key can win if it is a corner of the keys' convex hull, since it is then the farthest key
+# in some direction. In a plane any number of keys can all be corners: put them on a circle.
 #
 # ## Which one translates best?
 # Now put each score function into one translator, and keep encoder, decoder, batches and 300 steps.
@@ -198,7 +186,7 @@ compare(prediction, worst, "fewest runs above a half")
 # (their norm, not their dimension). Then $q \cdot k / h^2$ is left: Gaussian kernel regression with
 # keys of equal length *is* dot-product attention, with its scores divided by $h^2$.
 #
-# ### Exercise 4.4 · `gaussian_scores`
+# ### Exercise 4.3 · `gaussian_scores`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Compute the Gaussian's scores by the right-hand side, for batches of vectors. The left-hand side
@@ -208,6 +196,9 @@ compare(prediction, worst, "fewest runs above a half")
 #
 # Products `(B, T_q, T_k)`. Squared lengths of queries `(B, T_q, 1)`, of keys `(B, 1, T_k)`.
 # </details>
+
+# %%
+from attention.provided import demand
 
 # %% exercise="gaussian_scores"
 from attention.score_functions import gaussian_scores
@@ -230,52 +221,35 @@ axes = experiments.a_longer_key(gaussian_scores, score)
 # counts as well as direction.
 #
 # ## What it costs
-# ### Exercise 4.5 · `score_costs`
-# ●●○ medium · 12 minutes · 2 points
+# Project each query and each key once, then score all pairs. For queries and keys of length d:
 #
-# Count parameters and multiplications. Project each query and each key once, then form pairs.
+# | kind | parameters | multiplications |
+# |---|---|---|
+# | dot | 0 | $T_q T_k d$ |
+# | scaled dot | 0 | $T_q T_k (d + 1)$ |
+# | bilinear | $d^2$ | $T_q d^2 + T_q T_k d$ |
+# | reduced rank | $2rd$ | $(T_q + T_k)\, r d + T_q T_k r$ |
+# | additive | $2rd + r$ | $(T_q + T_k)\, r d + T_q T_k r$ |
 #
-# <details><summary>Hint 1 · the idea</summary>
-#
-# A matrix `(a, b)` times a vector takes a · b multiplications, a dot product of n numbers takes n.
-# Count the projections first, then the work for each of the T_q · T_k pairs.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# W is `(d, d)`; V, U, W_q and W_k are `(r, d)`; v is `(r,)`. Each pair then costs d multiplications
-# for dot and bilinear scores, and r for the other two.
-# </details>
-
-# %% exercise="score_costs"
-from attention.score_functions import score_costs
-
-# %% check="score_costs" points=2
-check.score_costs(score_costs)
+# With r = d, the longer the sequences, the closer these counts come together. Do time and memory
+# converge as well?
 
 # %% demo=true
-print("T_q = T_k = 100, d = 64, r = 64     parameters   multiplications")
-for kind in KINDS:
-    parameters, multiplications = score_costs(kind, 100, 100, 64, 64)
-    print(f"{kind:<36}{parameters:>10,}{multiplications:>18,}")
-
-# %% [markdown]
-# The longer the sequences, the closer these counts come together. Do time and memory converge as
-# well?
-
-# %% demo=true
-axes = experiments.time_and_memory(score, score_costs, lengths=(50, 100, 200, 400, 800))
+axes = experiments.time_and_memory(score, lengths=(50, 100, 200, 400, 800))
 
 # %% [markdown]
 # *Time and memory of three score functions against the length T, both scales logarithmic, on the
 # machine that built this notebook.* At T = 800 the additive score needs 1.1 times as many
-# multiplications as the scaled dot product and takes more than a hundred times as long. We did not
-# count its 41 million tanh, nor the hidden layer that is written to memory and read again.
+# multiplications as the scaled dot product and takes more than a hundred times as long. The count
+# leaves out its 41 million tanh, and the hidden layer that is written to memory and read again.
 #
 # ## Your translator so far
 # From here to lesson 10, each lesson changes the translator of numbers and trains it again, with
 # the same data, 300 steps and three seeds. A row's name says all that is not as in the row above.
 
 # %% demo=true
+from attention.experiments import translator_so_far
+
 _ = translator_so_far.up_to("04")
 
 # %% [markdown]
@@ -309,18 +283,17 @@ _ = translator_so_far.up_to("04")
 # the cheapest score, but for long vectors it grows too large.
 #
 # ## Open questions
-# 1. In the crossing, how many pairs can rank 1 hold, and how many rank 2? Try
-#    `experiments.crossing("reduced_rank", pairs=4, r=2, steps=1000, seed=0, score=score)`.
-# 2. In a network, queries and keys come from learned layers. If they are learned (`learned=True`),
-#    will the dot product learn the crossing? And the scaled one?
+# 1. By this argument a score of rank 2 can hold any number of pairs. How many does it learn? Try
+#    `experiments.crossing("reduced_rank", 12, seed=0, learn_crossing=learn_crossing, r=2,
+#    steps=1000)`.
+# 2. In a network, queries and keys come from learned layers. If they are learned as well
+#    (`learned=True`), will the dot product learn the crossing? And the scaled one?
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>
 #
-# 1. Rank 1 holds two, however many there are: of 3 and of 4 pairs, two queries find their key, with
-#    seeds 0 to 2 and 1000 steps. Rank 2 holds 4 of 4 and 8 of 8 with every seed, and 12, 11 and 12
-#    of 12. In a plane, every key can be a corner of the keys' convex hull, and then it is the
-#    farthest key in some direction.
+# 1. Of 3 and of 4 pairs, rank 1 holds two, with seeds 0 to 2 and 1000 steps. Rank 2 holds 4 of 4
+#    and 8 of 8 with every seed, and 12, 11 and 12 of 12.
 # 2. Both do, after the same 150 steps, with all six pairs and seeds 4 to 6 (mean weight on the
 #    wanted key at least 0.998 and 0.995). A score without parameters can still be learned, through
 #    its queries and keys.
@@ -334,100 +307,19 @@ _ = translator_so_far.up_to("04")
 # attention has one bar.](figures/where_to_look.svg)
 #
 # So far attention was **global** and **soft**: every key gets some weight. **Local** attention
-# (Luong and colleagues, 2015) chooses a centre $p$ for each query, and looks only D positions to
-# either side.
+# (Luong and colleagues, 2015) chooses a centre $p_i$ for each query, and looks only D positions to
+# either side: 2D + 1 scores, however long the source is.
 #
-# - **local-m** (monotonic): the centre moves along with the output, $p_i = i$;
-# - **local-p** (predictive): the model predicts it from the decoder's state $s_i$,
-#   $p_i = T_k \cdot \sigma(v_p^\top \tanh(W_p s_i))$, and the weights fall off around it. Here the
-#   centres are given.
+# - **local-m** (monotonic): the centre moves along with the output, $p_i = i$. A softmax over the
+#   window gives the weights.
+# - **local-p** (predictive): the model predicts the centre from the decoder's state,
+#   $p_i = T_k \cdot \sigma(v_p^\top \tanh(W_p s_i))$. The weights of the window are then multiplied
+#   by $\exp(-(j - p_i)^2 / 2\sigma^2)$ with $\sigma = D/2$. Through this factor a gradient reaches
+#   the centre. The window alone gives none.
 #
-# ### Exercise 4.6 · `local_window` ★
-# ●○○ easy · 5 minutes · 1 point
-#
-# Make the mask of local-m: True where a key lies within D of the query's centre. At the borders of
-# the source the window is simply cut.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# The table of all distances between positions and centres, as in lesson 01, and a comparison.
-# Centres `(T_q, 1)` against positions `(T_k,)` give `(T_q, T_k)`.
-# </details>
-
-# %% exercise="local_window"
-from attention.score_functions import local_window
-
-# %% check="local_window" points=1
-check.local_window(local_window)
-
-# %% [markdown]
-# ### Exercise 4.7 · `predictive_local_weights` ★
-# ●●○ medium · 10 minutes · 2 points
-#
-# The weights of local-p: a softmax over the keys inside the window, times a Gaussian around the
-# centre with $\sigma = D/2$. Through this factor a gradient reaches the centre, so that the model
-# can learn to predict it; the window alone gives none. Scores of ±1000 are fine.
-#
-# $$w_{ij} = \text{softmax}_{\,j \text{ in window}}(\text{scores}_{ij})
-# \cdot \exp\!\left(-\frac{(j - p_i)^2}{2\sigma^2}\right)$$
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Set scores outside the window to −∞ before the softmax. The Gaussian comes afterwards, and nothing
-# is divided again. All of these are `(T_q, T_k)`.
-# </details>
-
-# %% exercise="predictive_local_weights"
-from attention.score_functions import predictive_local_weights
-
-# %% check="predictive_local_weights" points=2
-check.predictive_local_weights(predictive_local_weights)
-
-# %% [markdown]
-# Of global, local-m and local-p, which needs the most scores? In which do rows not sum to 1?
-
-# %% demo=true
-axes = experiments.where_to_look(local_window, predictive_local_weights)
-
-# %% [markdown]
-# *Weights of twelve queries on twenty keys: global, local-m and local-p, with the same scores.* The
-# local kinds need at most seven scores per query, however long the source is. Rows of local-p sum
-# to less than 1: a query that prefers keys far from its centre gets less weight in all.
-#
-# ## ★ Hard attention
-# A third way is to look at **one** key, chosen at random with the weights as probabilities (Xu and
-# colleagues, 2015). Only one value is needed, but the choice has no gradient with respect to the
-# scores.
-#
-# ### Exercise 4.8 · `hard_attention` ★
-# ●●○ medium · 8 minutes · 2 points
-#
-# Turn a random number between 0 and 1 into a choice. Lay the weights end to end on a line from 0 to
-# 1; the number falls on one of them.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Add the weights up from the left. The chosen key is the first whose sum is larger than the number:
-# count how many sums are *not* larger. What if rounding leaves the last sum below 1?
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Sums `(T_q, T_k)` against numbers `(T_q, 1)`. Counting along the keys gives indices `(T_q,)`, and
-# `values[indices]` is `(T_q, d_v)`.
-# </details>
-
-# %% exercise="hard_attention"
-from attention.score_functions import hard_attention
-
-# %% check="hard_attention" points=2
-check.hard_attention(hard_attention)
-
-# %% demo=true
-axes = experiments.mean_of_choices(hard_attention)
-
-# %% [markdown]
-# *Mean result of 1, 10 and 1000 hard choices among four one-hot values, and soft attention.* On
-# average, hard attention gives the result of soft attention, which is its expectation.
+# **Hard** attention (Xu and colleagues, 2015) looks at **one** key, drawn with the weights as
+# probabilities: `torch.multinomial(weights, 1)`. Only one value is needed, and on average the
+# result is that of soft attention. But the choice has no gradient with respect to the scores.
 #
 # ## ★ Learning without a gradient
 # Suppose that choosing key $j$ earns a reward $R_j$, say for how well the next word came out. The
@@ -442,10 +334,10 @@ axes = experiments.mean_of_choices(hard_attention)
 # rewards can make the estimates scatter less, and changes nothing on average, because
 # $\sum_j w_j\,\partial \log w_j = \partial \sum_j w_j = 0$.
 #
-# ### Exercise 4.9 · `reinforce_gradient` ★
+# ### Exercise 4.4 · `reinforce_gradient` ★
 # ●●● hard · 15 minutes · 3 points
 #
-# In stages, each earned by itself: one trial (1), many trials (1), with a baseline (1).
+# Graded in three parts: one trial (1), many trials (1), with a baseline (1).
 #
 # Estimate the gradient from N trials. The derivative of $\log \text{softmax}(\text{scores})_c$ is
 # known: one-hot of c, minus the softmax.

@@ -11,7 +11,7 @@ import torch
 
 from attention.experiments.score_functions import crossing
 from attention.experiments.tokens_and_positions import KINDS
-from attention.score_functions import score
+from attention.score_functions import learn_crossing
 from attention.tokens_and_positions import sinusoidal_positions
 from autograder import ROOT
 from benchmarks.answers import (
@@ -306,7 +306,7 @@ def test_the_answers_say_what_was_found(tell):
 
 
 def test_the_crossing_is_that_of_the_lesson():
-    weight = crossing("reduced_rank", 6, seed=4, score=score, r=2)["weight"]
+    weight = crossing("reduced_rank", 6, seed=4, learn_crossing=learn_crossing, r=2)["weight"]
     shown = "reduced rank 2  mean weight on the wanted key, seeds 4, 5, 6:"
     assert f"{shown}  {weight:.2f}" in printed("04")
 

@@ -21,7 +21,7 @@ from attention.provided.figures import plots, seeds
 from attention.provided.measuring import timing
 from attention.provided.measuring.memory import megabytes
 from attention.provided.models import translators
-from attention.provided.training_steps import one_thread, take_steps
+from attention.provided.training_steps import one_thread
 
 KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
 SEEDS = (0, 1, 2)
@@ -33,6 +33,7 @@ CROSSINGS = (4, 5, 6)  # seeds of the lesson's own
 D = 8  # length of their queries and keys
 
 Score = Callable[[str, Tensor, Tensor, Mapping[str, Tensor]], Tensor]
+Learn = Callable[[str, Tensor, Tensor, Mapping[str, Tensor], int], Tensor]
 
 
 class Scored(nn.Module):
@@ -91,67 +92,70 @@ def crossing(
     kind: str,
     pairs: int,
     seed: int,
-    score: Score,
+    learn_crossing: Learn,
     r: int = 1,
     steps: int = 150,
     learned: bool = False,
 ) -> dict[str, Any]:
     """Train scores such that query i finds key pairs - 1 - i; queries and keys have 8 numbers.
 
-    score    `score` of the lesson
-    learned  whether queries and keys are learned as well
-    returns  "found", how many queries have their largest weight on the wanted key, and "weight",
-             the mean weight there
+    learn_crossing  of the lesson
+    learned         whether queries and keys are learned as well
+    returns         "found", how many queries have their largest weight on the wanted key, and
+                    "weight", the mean weight there
     """
-    shares = _crossed(kind, pairs, seed, score, r, steps, learned)
-    wanted = torch.arange(pairs - 1, -1, -1)
-    return {
-        "found": int((shares.argmax(dim=1) == wanted).sum()),
-        "weight": round(shares[torch.arange(pairs), wanted].mean().item(), 4),
-    }
+    shares = _crossed(learn_crossing, kind, pairs, seed, r, steps, learned)
+    return {"found": _found(shares), "weight": round(_on_wanted(shares), 4)}
 
 
 def _crossed(
-    kind: str, pairs: int, seed: int, score: Score, r: int, steps: int = 150, learned: bool = False
+    learn_crossing: Learn,
+    kind: str,
+    pairs: int,
+    seed: int,
+    r: int,
+    steps: int = 150,
+    learned: bool = False,
 ) -> Tensor:
     """The weights (T_q, T_k) after the training of `crossing`."""
     draw = torch.Generator().manual_seed(seed)
     q, k = (torch.randn(1, pairs, D, generator=draw) for _ in range(2))
     shapes = {"W": (D, D), "V": (r, D), "U": (r, D), "W_q": (16, D), "W_k": (16, D), "v": (16,)}
     weights = {name: 0.3 * torch.randn(shape, generator=draw) for name, shape in shapes.items()}
-    trained = [*weights.values(), *((q, k) if learned else ())]
-    optimizer = torch.optim.Adam([one.requires_grad_() for one in trained], lr=0.03)
-    wanted = torch.arange(pairs - 1, -1, -1)
-
-    def shares() -> Tensor:
-        return score(kind, q, k, weights).softmax(dim=2)[0]  # (T_q, T_k)
-
-    def loss() -> Tensor:
-        return -shares()[torch.arange(pairs), wanted].log().mean()
-
+    for one in (*weights.values(), *((q, k) if learned else ())):
+        one.requires_grad_()
     nothing_to_learn = "dot" in kind and not learned
-    for _ in take_steps((loss() for _ in range(0 if nothing_to_learn else steps)), optimizer):
-        pass
-    return shares().detach()
+    return learn_crossing(kind, q, k, weights, 0 if nothing_to_learn else steps)
 
 
-def crossings(score: Score) -> dict[str, list[float]]:
+def _found(shares: Tensor) -> int:
+    """How many queries have their largest weight on the wanted key."""
+    return int((shares.fliplr().argmax(dim=1) == torch.arange(len(shares))).sum())
+
+
+def _on_wanted(shares: Tensor) -> float:
+    return shares.fliplr().diagonal().mean().item()
+
+
+def crossings(learn_crossing: Learn) -> int:
     """Draw the weights that five score functions learn for a crossing of six queries and keys.
 
     Changed: the score function, and the rank. Kept: queries, keys, 150 steps of Adam.
-    returns  name → mean weight on the wanted key, for seeds 4, 5 and 6
+    returns  how many queries find their key by a score of rank 1, with seed 4
     """
     tried = [(kind, 1) for kind in KINDS[:3]] + [("reduced_rank", 1), ("reduced_rank", 2)]
-    axes, found = plots.panels(1, 6, width=1.9, height=2.2), {}
+    axes, of_rank_1 = plots.panels(1, 6, width=1.9, height=2.2), 0
     for ax, (kind, r) in zip(axes, [*tried, ("additive", 1)], strict=True):
         name = f"reduced rank {r}" if kind == "reduced_rank" else kind.replace("_", " ")
-        runs = [_crossed(kind, 6, seed, score, r) for seed in CROSSINGS]
-        found[name] = [shares.fliplr().diagonal().mean().item() for shares in runs]
+        runs = [_crossed(learn_crossing, kind, 6, seed, r) for seed in CROSSINGS]
         plots.heatmap(runs[0], ax, name, colorbar=ax is axes[-1])
         ax.set(ylabel="queries" if ax is axes[0] else "")
-        shown = "  ".join(f"{mean:.2f}" for mean in found[name])
-        print(f"{name:<15} mean weight on the wanted key, seeds 4, 5, 6:  {shown}")
-    return found
+        means = "  ".join(f"{_on_wanted(shares):.2f}" for shares in runs)
+        found = "  ".join(f"{_found(shares)}" for shares in runs)
+        print(f"{name:<15} mean weight on the wanted key, seeds 4, 5, 6:  {means}   found: {found}")
+        if name == "reduced rank 1":
+            of_rank_1 = _found(runs[0])
+    return of_rank_1
 
 
 def translators_of_all_kinds() -> str:
@@ -179,9 +183,7 @@ def translators_of_all_kinds() -> str:
     return min(above, key=lambda kind: above[kind])
 
 
-def time_and_memory(
-    score: Score, score_costs: Callable[..., tuple[int, int]], lengths: Sequence[int]
-) -> Any:
+def time_and_memory(score: Score, lengths: Sequence[int]) -> Any:
     """Draw time and memory of three score functions on one core, for T_q = T_k = T, d = r = 64.
 
     Prints how many times the scaled dot product's the additive score's are at the last length, and
@@ -205,7 +207,7 @@ def time_and_memory(
         ax.minorticks_off()
         ax.set_xticks(lengths, [str(T) for T in lengths])
     T = lengths[-1]
-    counted = [score_costs(kind, T, T, 64, 64)[1] for kind in ("additive", "scaled_dot")]
+    counted = (2 * T * 64 * 64 + T * T * 64, T * T * 65)
     print(f"T = {T}, additive against scaled dot:")
     for what, (ours, theirs) in (
         ("multiplications", counted),
@@ -232,41 +234,6 @@ def a_longer_key(gaussian_scores: Callable[..., Tensor], score: Score) -> Any:
         dots = (score("dot", circle, keys, {}) / 0.7**2).softmax(dim=2)[0]
         plots.heatmap(gaussian, row[0], f"Gaussian, {name}", colorbar=False)
         plots.heatmap(dots, row[1], f"dot product, {name}")
-    return axes
-
-
-def where_to_look(
-    local_window: Callable[..., Tensor], predictive_local_weights: Callable[..., Tensor]
-) -> Any:
-    """Draw global, local-m and local-p weights of the same scores, with centres on the diagonal.
-
-    Twelve queries, twenty keys, D = 3. Prints the least and the largest sum of a row.
-    """
-    scores = 2 * torch.randn(12, 20, generator=torch.Generator().manual_seed(1))  # (T_q, T_k)
-    centres = 19 / 11 * torch.arange(12.0)  # (T_q,)
-    window = local_window(centres, 20, 3)  # (T_q, T_k)
-    shown = {
-        "global": scores.softmax(dim=1),
-        "local-m, D = 3": scores.masked_fill(~window, -torch.inf).softmax(dim=1),
-        "local-p, D = 3": predictive_local_weights(scores, centres, 3),
-    }
-    axes = plots.panels(1, 3, width=3.1, height=2.7)
-    for ax, (name, shares) in zip(axes, shown.items(), strict=True):
-        plots.heatmap(shares, ax, name, colorbar=ax is axes[-1])
-        print(f"{name:<15} rows sum to {shares.sum(1).min():.2f} … {shares.sum(1).max():.2f}")
-    return axes
-
-
-def mean_of_choices(hard_attention: Callable[..., Tensor]) -> Any:
-    """Draw the mean of 1, 10 and 1000 hard choices of four one-hot values, and soft attention."""
-    weights, values = torch.tensor([[0.5, 0.3, 0.15, 0.05]]), torch.eye(4)
-    generator = torch.Generator().manual_seed(0)
-    axes = plots.panels(1, 4, width=2.3, height=2.4)
-    for ax, n in zip(axes, (1, 10, 1000), strict=False):
-        numbers = torch.rand(n, generator=generator)
-        chosen = hard_attention(weights.expand(n, 4), values, numbers)  # (n, 4)
-        plots.bars(chosen.mean(dim=0), "0123", ax, f"mean of {n} choice{'s' * (n > 1)}")
-    plots.bars((weights @ values)[0], "0123", axes[3], "soft attention")
     return axes
 
 

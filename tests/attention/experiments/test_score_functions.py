@@ -3,23 +3,22 @@
 from attention.experiments import score_functions as experiments
 from attention.score_functions import (
     gaussian_scores,
-    hard_attention,
-    local_window,
-    predictive_local_weights,
+    learn_crossing,
     reinforce_gradient,
     score,
 )
 
 
 def test_a_crossing_needs_more_than_rank_1():
-    narrow, wide = (experiments.crossing("reduced_rank", 6, 4, score, r=r) for r in (1, 2))
+    narrow, wide = (experiments.crossing("reduced_rank", 6, 4, learn_crossing, r=r) for r in (1, 2))
     assert narrow["found"] == 2
     assert wide["found"] == 6
 
 
 def test_a_dot_product_learns_the_crossing_only_through_its_queries_and_keys():
     fixed, learned = (
-        experiments.crossing("dot", 6, 4, score, learned=learned) for learned in (False, True)
+        experiments.crossing("dot", 6, 4, learn_crossing, learned=learned)
+        for learned in (False, True)
     )
     assert fixed["weight"] < 0.5
     assert learned["found"] == 6
@@ -39,6 +38,4 @@ def test_twice_the_rate_makes_up_for_small_scores(capsys):
 
 def test_the_other_figures_can_be_drawn():
     assert experiments.a_longer_key(gaussian_scores, score).shape == (2, 2)
-    assert experiments.where_to_look(local_window, predictive_local_weights).shape == (3,)
-    assert experiments.mean_of_choices(hard_attention).shape == (4,)
-    assert experiments.translators_of_all_kinds() == "scaled_dot"
+    assert experiments.crossings(learn_crossing) == 2
