@@ -243,21 +243,6 @@ axes = experiments.time_and_memory(score, lengths=(50, 100, 200, 400, 800))
 # multiplications as the scaled dot product and takes more than a hundred times as long. The count
 # leaves out its 41 million tanh, and the hidden layer that is written to memory and read again.
 #
-# ## Your translator so far
-# From here to lesson 10, each lesson changes the translator of numbers and trains it again, with
-# the same data, 300 steps and three seeds. A row's name says all that is not as in the row above.
-
-# %% demo=true
-from attention.experiments import translator_so_far
-
-_ = translator_so_far.up_to("04")
-
-# %% [markdown]
-# *Share of test numbers translated without error: three runs of each translator, those of this
-# lesson in blue.* With five digits, the scaled dot product does worse than the additive score in
-# every run, at this rate. (From 02 to 03 two things change, attention and the encoder; lesson 03
-# took them apart.)
-#
 # ## Limits
 # All scores here make a table of $T_q \cdot T_k$ numbers. And our comparison is one task, one size
 # and 300 steps: it says which similarity is learned *fast* here, not which is best.
