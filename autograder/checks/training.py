@@ -685,7 +685,8 @@ def Evaluation(student, draw):  # noqa: N802, the name of the exercise
     watchful = student.build({STAND_IN: "ScoresOfRows", "table": table})
     wanted = _loss(ScoresOfRows(table), batches, 0.0).detach()
     what = "PyTorch keeps what it would need for gradients from batch to batch, which costs memory"
-    expect.close(watchful(batches), wanted, what)
+    right = torch.allclose(watchful(batches), wanted)
+    expect.true(right, what, "the graphs of several batches in memory", "none")
     after = module.parameters()
     for name, value in values.items():
         expect.close(after[name], value, f"evaluation changes {name}")
