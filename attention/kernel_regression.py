@@ -9,7 +9,7 @@ import math
 import torch
 from torch import nn
 
-from attention.getting_started import softmax, weighted_average
+from attention.getting_started import softmax
 from attention.provided import demand
 
 
@@ -35,21 +35,6 @@ def soft_lookup(query, keys, values, temperature):
     scores = -(keys - query).square().sum(dim=1) / temperature  # (T_k,)
     weights = softmax(scores, dim=0)  # (T_k,)
     return weights @ values  # (d_v,)
-
-
-def distances(x, x_train):
-    """Measure how far each query lies from each key.
-
-    x        (T_q,)      queries
-    x_train  (T_k,)      keys
-    returns  (T_q, T_k)  |x[i] - x_train[j]|: queries down, keys across
-
-    >>> distances(torch.tensor([1.0, 5.0]), torch.tensor([1.0, 2.0, 3.0]))
-    tensor([[0., 1., 2.],
-            [4., 3., 2.]])
-    """
-    # exercise: about 1 line
-    return (x[:, None] - x_train[None, :]).abs()  # (T_q, T_k)
 
 
 def nadaraya_watson(x, x_train, y_train, bandwidth):
@@ -92,7 +77,6 @@ def kernel_values(u, kernel):
     >>> kernel_values(torch.tensor([-2.0, 0.0, 0.5]), "epanechnikov")
     tensor([0.0000, 1.0000, 0.7500])
     """
-    # exercise: about 9 lines
     if kernel == "gaussian":
         return torch.exp(-(u**2) / 2)
     if kernel == "boxcar":
@@ -136,10 +120,10 @@ def kernel_regression(x, x_train, y_train, kernel, bandwidth):
     Raises ValueError for a bandwidth that is not above 0.
     """
     demand.positive(bandwidth=bandwidth)
-    u = distances(x, x_train) / bandwidth  # (T_q, T_k)
+    u = (x[:, None] - x_train[None, :]) / bandwidth  # (T_q, T_k)
     weights = attention_weights(kernel_values(u, kernel))  # (T_q, T_k)
-    context = weighted_average(weights, y_train[:, None])  # (T_q, 1)
-    return context.squeeze(1), weights
+    context = weights @ y_train  # (T_q,)
+    return context, weights
 
 
 def candidate(name, x, x_train, y_train):
@@ -244,6 +228,24 @@ class LearnedBandwidth(nn.Module):
         scores = -(((x[:, None] - x_train[None, :]) / bandwidth) ** 2) / 2  # (T_q, T_k)
         weights = softmax(scores, dim=1)  # (T_q, T_k)
         return weights @ y_train  # (T_q,)
+
+
+def learn_bandwidth(start, x_train, y_train):
+    """Train a `LearnedBandwidth` by 121 steps down the leave-one-out loss.
+
+    start             the bandwidth to begin with
+    x_train, y_train  (T_k,), (T_k,)
+    returns           a pair (bandwidth, loss) for each step, from before it is taken
+    """
+    model, path = LearnedBandwidth(start), []
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(121):
+        loss = leave_one_out_loss(x_train, y_train, model.log_bandwidth.exp())
+        path.append((model.log_bandwidth.exp().item(), loss.item()))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return path
 
 
 # Inputs on which a wrong answer shows

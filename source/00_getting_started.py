@@ -2,8 +2,8 @@
 # # 00 · What will you build, and how?
 #
 # By lesson 10 you will have built a Transformer that reads a number in English and writes it in
-# German, letter by letter. Nobody gave it a rule: it learned from examples. Try it with a number of
-# your own: run the next two cells with <kbd>Shift</kbd>+<kbd>Enter</kbd>.
+# German, letter by letter. Nobody gave it a rule: it learned from examples. Run the next two cells
+# with <kbd>Shift</kbd>+<kbd>Enter</kbd>, then type a number of your own and run the second again.
 #
 # **After this lesson** you can
 # - run a notebook, read a check's answer and find the hints,
@@ -20,7 +20,6 @@ import math
 import torch
 
 from attention.experiments import getting_started as experiments
-from attention.provided.figures import plots
 from autograder import check
 
 # %% demo=true
@@ -29,37 +28,35 @@ ax = experiments.translation(number)
 
 # %% [markdown]
 # *Attention of the trained translator: German letters down, in the order of writing, English words
-# across. The darker a cell, the more weight the model gave that word while it wrote that letter;
-# each row sums to 1; it is the mean of eight heads.* German says *one-and-thirty*, so for 731 the
-# dark cells cross: *ein* looks at *one*, then *dreißig* goes back to *thirty*. The model found
-# these places by itself. Such weights are called **attention**.
+# across. The darker a cell, the more weight the model gave that word while it wrote that letter.
+# Each row sums to 1 and is the mean of eight heads.* German says *one-and-thirty*, so for 731 the
+# dark cells cross: *ein* looks at *one*, then *dreißig* goes back to *thirty*. Nobody told the
+# model where to look. Such weights are called **attention**.
 #
 # Here PyTorch's own layers run the trained weights. By lesson 10 you will have written every layer.
+#
+# **Now make it fail.** The next number goes wrong: which word is missing? Can you find another?
+
+# %% demo=true
+ax = experiments.translation(700_610)
 
 # %% [markdown]
+# *The same map for 700610: the row where* tausend *should begin looks at* six *already.*
+#
 # ## Working in the notebook
-# Every lesson is a notebook like this one: text, pictures, and functions that you complete. The
-# check below each function tells you at once whether it is right.
+# Every lesson is a notebook like this one: text, pictures, and functions that you complete.
 #
 # | I want to … | do this |
 # |---|---|
-# | run a cell | <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom: cells build on each other |
 # | start over | *Kernel → Restart Kernel and Run up to Selected Cell* |
-# | write an answer | replace the line `raise NotImplementedError(…)` |
-# | know if it is right | run your answer, then the cell below it |
+# | write an answer | replace the line `raise NotImplementedError(…)`, and run the cell |
+# | know if it is right | run the cell below it |
 # | test the whole notebook | press **Validate** in the toolbar (or behind its **…** button) |
 # | see the solution | after trying: the same notebook in `solutions/`, if you have it |
 #
 # You may skip an exercise and come back. A figure that depends on a skipped exercise prints one
 # line saying so. Just read on. A star ★ marks what no later lesson asks of you. If you meet a
 # NameError, run the notebook again from the top.
-#
-# The next cell shows how far you are in the course, from your notebooks as you last saved them:
-
-# %% demo=true
-from autograder.self_study import status
-
-status.show()
 
 # %% [markdown]
 # ## What a plain average cannot do
@@ -73,8 +70,57 @@ average = [round(sum(column) / 3, 1) for column in values.T.tolist()]
 print("average of all three:", average)
 
 # %% [markdown]
-# No place is at 2.7 °C. A plain average gives the freezer as much say as your room.
+# No place is at 2.7 °C. A plain average gives the freezer as much say as your room. It is still the
+# first thing to write, and everything later replaces its equal weights by better ones.
 #
+# ### Exercise 0.1 · `uniform_average`
+# ●○○ easy · 3 minutes · 1 point
+#
+# Average the value vectors, all of them equally important: `(T_k, d_v)` becomes `(d_v,)`. Here
+# `T_k` counts the vectors and `d_v` their features: the sensors make `(3, 2)`.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Add the vectors up and divide by how many there are. PyTorch has a function for both steps.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Axis 0 counts the vectors and disappears. Axis 1 holds the features and stays. Without an axis,
+# `mean` averages all the numbers.
+# </details>
+
+# %% exercise="uniform_average"
+from attention.getting_started import uniform_average
+
+# %% check="uniform_average" points=1
+check.uniform_average(uniform_average)
+
+# %% [markdown]
+# ### Reading a check
+# Here is a first try of somebody else, and what the check says. (`preview` costs no points.)
+
+
+# %% demo=true
+def first_try(values):
+    return values.sum(dim=0) / values.shape[1]
+
+
+check.preview("uniform_average", first_try)
+
+# %% [markdown]
+# - The first line says **what** is wrong; `got` and `expected` show the difference.
+# - `likely` names a known mistake whose results are exactly these.
+# - `place` is the part of the code to look at: with a right answer's value there, all the results
+#   are right.
+# - `seed` is the number from which the random inputs were drawn. To see the same inputs again, run
+#   a cell with `%env AUTOGRADER_SEED=` and that number.
+#
+# Good code does a little more than its text says. It must be right in float32, PyTorch's usual
+# precision, give the same result when it is called again, and change nothing outside of itself, not
+# even its arguments. This course calls that **care**: a right answer that lacks it keeps three
+# quarters of its points.
+#
+# ## Weights
 # **Attention** lets a *query* decide how much each value counts. Suppose you sit near the window,
 # and the three sensors get the weights 0.80, 0.15 and 0.05:
 
@@ -104,60 +150,7 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
 # | `context` | the result: per query, the average of the values with its weights |
 #
 # `T_q` is the number of queries; `T_k` is the number of keys, which is also the number of values.
-# `d_k` and `d_v` are the lengths
-# of a key and of a value. Later lessons add `B`, the size of a batch, `n_heads` or `H`, and
-# `d_model`, the length of a vector in the model.
-
-# %% [markdown]
-# ## Reading a check
-# Exercise 0.1 asks for the plain average of the rows of `values`. Here is a first try, and what its
-# check says. (`preview` costs no points.)
-
-
-# %% demo=true
-def first_try(values):
-    return values.sum(dim=0) / values.shape[1]
-
-
-check.preview("uniform_average", first_try)
-
-# %% [markdown]
-# - The first line says **what** is wrong; `got` and `expected` show the difference.
-# - `likely` appears when your answer does exactly what a known mistake does.
-# - `place` is the smallest part of your code in which a value of a right answer makes all your
-#   results right: here a number that says which axis is counted.
-# - `seed` is the number from which the random inputs were drawn. To see the same inputs again, run
-#   a cell with `%env AUTOGRADER_SEED=` and that number.
-#
-# Besides what its text asks, your answer must be right in float32, PyTorch's usual precision, give
-# the same result when it is called again, and change nothing outside of itself, not even its
-# arguments. If such **care** is all that a right answer lacks, it keeps three quarters of its
-# points; what no text has asked for so far, such as running on a GPU, is a note and costs nothing.
-#
-# Many exercises are earned in **stages**, named in their text with their points. An answer to
-# exercise 0.2 that is right for ordinary scores (1) and fails for very large ones (1) keeps one.
-
-# %% [markdown]
-# ### Exercise 0.1 · `uniform_average`
-# ●○○ easy · 3 minutes · 1 point
-#
-# Average the value vectors, all of them equally important: `(T_k, d_v)` becomes `(d_v,)`.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Add the vectors up and divide by how many there are. PyTorch has a function for both steps.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Axis 0 counts the vectors and disappears. Axis 1 holds the features and stays. Without an axis,
-# `mean` averages all the numbers.
-# </details>
-
-# %% exercise="uniform_average"
-from attention.getting_started import uniform_average
-
-# %% check="uniform_average" points=1
-check.uniform_average(uniform_average)
+# `d_k` and `d_v` are the lengths of a key and of a value.
 
 # %% [markdown]
 # ## From scores to weights
@@ -188,7 +181,8 @@ for score, power in zip(scores_by_hand, powers, strict=True):
 # ### Exercise 0.2 · `softmax`
 # ●●○ medium · 8 minutes · 2 points
 #
-# In stages, each earned by itself: ordinary scores (1), scores of ±1000 and −∞ (1).
+# Graded in two parts: ordinary scores (1), scores of ±1000 and −∞ (1). An answer that is right in
+# one of them keeps that point.
 #
 # Write the softmax along the axis `dim`, for scores of any shape. Scores of ±1000 must give finite
 # weights, and a score of −∞ the weight 0; later lessons use −∞ to hide a position. `torch.softmax`
@@ -263,27 +257,20 @@ check.preview("softmax", softmax_without_shift)
 # | context | `(T_q, d_v)` |
 #
 # ### Exercise 0.3 · `weighted_average`
-# ●●○ medium · 8 minutes · 2 points
+# ●○○ easy · 5 minutes · 2 points
 #
-# In stages, each earned by itself: the averages (1), the refusal (1).
-#
-# Compute the context. First look at the weights: if a row does not sum to 1 (to within 1e-4), an
-# earlier step went wrong. Raise a `ValueError` whose message gives the first such row, counted
-# from 0, and its sum.
+# Compute the context of all queries, without a loop. This one line ends every attention in this
+# course.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
 # A sum over *j* of something with (*i*, *j*) times something with (*j*, feature): you know this
-# operation. It takes `(T_q, T_k)` and `(T_k, d_v)` to `(T_q, d_v)`.
+# operation from linear algebra.
 # </details>
-# <details><summary>Hint 2 · pseudocode</summary>
+# <details><summary>Hint 2 · the shapes</summary>
 #
-# ```
-# for every row and its sum:
-#     if the sum is further than 1e-4 from 1:
-#         raise ValueError(f"row … sums to …")
-# return the matrix product of weights and values
-# ```
+# `(T_q, T_k)` times `(T_k, d_v)` is `(T_q, d_v)`: a matrix product, which Python writes `@`. The
+# sign `*` would multiply entry by entry.
 # </details>
 # <details><summary>Hint 3 · “… a context is wrong”</summary>
 #
@@ -304,6 +291,8 @@ check.weighted_average(weighted_average)
 # the most?
 
 # %% demo=true
+from attention.provided.figures import plots
+
 people = ["in the room", "at the door", "in the garden"]
 scores = torch.tensor([[4.0, 0.0, -2.0], [2.0, 2.0, -2.0], [-1.0, 4.0, -3.0]])  # (T_q, T_k)
 weights = softmax(scores, dim=1)  # (T_q, T_k)
@@ -323,6 +312,16 @@ ax = plots.heatmap(weights, queries=people, keys=places, numbers=True)
 
 # %%
 # Your own experiment. It is handed in with the notebook, and not graded.
+
+# %% [markdown]
+# ## How far you are
+# The next cell counts the checks that your notebooks showed as passed when you last **saved** them:
+# run your checks and save first. `autograder check` runs them anew, so it may count more.
+
+# %% demo=true
+from autograder.self_study import status
+
+status.show()
 
 # %% [markdown]
 # ## Summary

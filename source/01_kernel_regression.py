@@ -11,7 +11,7 @@
 # - name three properties that every attention has,
 # - **learn** the bandwidth by gradient descent, and judge how good it is.
 #
-# **Time** 100 minutes · **Points** 19 · **GPU** not needed · **You need** lesson 00
+# **Time** 90 minutes · **Points** 16 · **GPU** not needed · **You need** lesson 00
 
 # %%
 import math
@@ -20,16 +20,11 @@ import torch
 from torch import nn
 
 from attention.experiments import kernel_regression as experiments
-from attention.getting_started import softmax, weighted_average
-from attention.provided import demand
-from attention.provided.figures import moving
-from attention.provided.predictions import compare
+from attention.getting_started import softmax
 from autograder import check
 
-torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
-
 # %% [markdown]
-# ## What fails without this idea
+# ## A dictionary that gives up
 # A dictionary answers for the keys it holds, and for no others:
 
 # %%
@@ -40,7 +35,7 @@ for subject in ("grammar", "statistics of language"):
 # %% [markdown]
 # A librarian could still help you, with books that are *similar*.
 #
-# ## The idea
+# ## A lookup that mixes
 # Describe each book by two numbers, its **key**: how much it is about language, and about maths.
 # Your search, described in the same way, is the **query**, and a book's place on the shelf is its
 # **value**. The nearer a key is to the query, the more its value counts in the answer.
@@ -78,12 +73,20 @@ place = sum(power * metre for power, metre in zip(powers, metres, strict=True)) 
 print(f"go to metre {place:.2f}")
 
 # %% [markdown]
+# The next line refuses what makes no sense, here a temperature of 0 or below, with a ValueError. It
+# is given in the exercises of this course.
+
+# %%
+from attention.provided import demand
+
+demand.positive(temperature=0.1)
+
+# %% [markdown]
 # ### Exercise 1.1 · `soft_lookup`
 # ●○○ easy · 8 minutes · 2 points
 #
 # Write the same with tensors, for keys of any length and values of any length, with lesson 00's
-# `softmax`. The line `demand.positive(…)` is given, here and later: it refuses arguments that make
-# no sense.
+# `softmax`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -116,6 +119,8 @@ check.soft_lookup(soft_lookup)
 # What is its weight at 0.001? And at 100?
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # its weight at temperature 100, from 0 to 1; None skips this
 
 # %% demo=true
@@ -143,36 +148,21 @@ print(f"prediction at 4.25: {predicted:.3f}")
 
 # %% [markdown]
 # The nearest example, at 3.40, has two thirds of the weight. Nadaraya and Watson proposed such
-# weighted averages in 1964. To predict at many points, we need the distances of all queries from
-# all keys.
+# weighted averages in 1964.
 #
-# ### Exercise 1.2 · `distances`
-# ●○○ easy · 4 minutes · 1 point
-#
-# From queries `(T_q,)` and keys `(T_k,)` make the matrix `(T_q, T_k)` of their absolute
-# differences: **queries down, keys across**, as everywhere in this course.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Broadcasting: a column and a row, subtracted, give a table of all pairs.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `(T_q, 1)` minus `(1, T_k)` is `(T_q, T_k)`. Indexing with `None` adds an axis of length 1.
-# </details>
+# To predict at many points at once, compare all queries with all keys: **queries down, keys
+# across**, as everywhere in this course. A column minus a row gives such a table. Indexing with
+# `None` adds an axis of length 1:
 
-# %% exercise="distances"
-from attention.kernel_regression import distances
-
-# %% check="distances" points=1
-check.distances(distances)
+# %%
+at, keys = torch.tensor([4.25, 5.0]), torch.tensor([1.36, 3.40, 6.05])  # (T_q,), (T_k,)
+print(at[:, None] - keys[None, :])  # (T_q, 1) minus (1, T_k) is (T_q, T_k)
 
 # %% [markdown]
-# ### Exercise 1.3 · `nadaraya_watson`
-# ●●○ medium · 8 minutes · 3 points
+# ### Exercise 1.2 · `nadaraya_watson`
+# ●●○ medium · 10 minutes · 3 points
 #
-# In stages, each earned by itself: for one query (1), for many queries (1), far from all examples
-# (1).
+# Graded in three parts: for one query (1), for many queries (1), far from all examples (1).
 #
 # The exponential of a score is called a **similarity**, and the function that makes it from a
 # distance a **kernel**. The most common kernel is the Gaussian, a bell curve of width $h$, the
@@ -182,8 +172,7 @@ check.distances(distances)
 # $$w_{ij} = \frac{\exp(s_{ij})}{\sum_{m=1}^{T_k} \exp(s_{im})}, \qquad
 # s_{ij} = -\frac{\left(x_i - x^\text{train}_j\right)^2}{2h^2}$$
 #
-# This *is* the softmax of 1.1, with $\tau = 2h^2$. Predict all queries at once. Compute the squared
-# differences afresh here rather than calling `distances`; a mistake in 1.2 then costs you nothing.
+# This *is* the softmax of 1.1, with $\tau = 2h^2$. Predict all queries at once.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -206,10 +195,10 @@ from attention.kernel_regression import nadaraya_watson
 check.nadaraya_watson(nadaraya_watson)
 
 # %% [markdown]
-# ### Exercise 1.4 · Break this answer
+# ### Exercise 1.3 · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
-# A classmate writes 1.3 as in Nadaraya's paper: similarities divided by their sum, without a
+# A classmate writes 1.2 as in Nadaraya's paper: similarities divided by their sum, without a
 # softmax. On all their examples it agrees with yours.
 
 # %% broken="divides_by_the_sum"
@@ -257,10 +246,12 @@ ax = experiments.fit(nadaraya_watson, 0.3)
 # left end all neighbours lie to the right, where the river is higher, so the prediction is too
 # high; at the right end it is too low.
 #
-# Now move the bandwidth and the query yourself, for now with the Gaussian kernel. Watch how many
-# examples have a say as the bandwidth grows, and put the query into the gap.
+# Now move the bandwidth and the query yourself. Watch how many examples get a visible weight as the
+# bandwidth grows, and put the query into the gap.
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.bandwidth()
 
 # %% [markdown]
@@ -269,45 +260,18 @@ moving.bandwidth()
 # function of the scaled distance $u = (x_i - x^\text{train}_j) / h$ that is never negative and
 # largest at 0.
 #
-# ### Exercise 1.5 · `kernel_values`
-# ●●○ medium · 8 minutes · 2 points
-#
-# In stages, each earned by itself: the four kernels (1), other names (1).
-#
-# Write four kernels, all of height 1 at $u = 0$, and refuse other names.
-#
-# | name | value | its reach |
-# |---|---|---|
-# | `"gaussian"` | $\exp(-u^2/2)$ | everywhere, quickly falling |
-# | `"boxcar"` | 1 where $\lvert u\rvert \le 1$, else 0 | one bandwidth |
-# | `"epanechnikov"` | $1 - u^2$ where $\lvert u\rvert \le 1$, else 0 | one bandwidth |
-# | `"constant"` | 1 | everywhere |
-#
-# Factors that textbooks put in front, such as 3/4, cancel in the weights.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# A comparison of tensors gives True and False; `.to(u.dtype)` makes numbers of them. `1 - u**2` is
-# right near 0: where does it go wrong, and what does `clamp(min=0)` do there?
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Every case returns a tensor of the shape and dtype of `u`, the constant one too: there is a
-# function that makes ones *like* another tensor.
-# </details>
+# Here are four, all of height 1 at $u = 0$. Factors that textbooks put in front, such as 3/4,
+# cancel in the weights.
 
-# %% exercise="kernel_values"
+# %% given="kernel_values"
 from attention.kernel_regression import kernel_values
 
-# %% check="kernel_values" points=2
-check.kernel_values(kernel_values)
-
 # %% [markdown]
-# ### Exercise 1.6 · `attention_weights`
+# ### Exercise 1.4 · `attention_weights`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Divide each query's similarities by their sum. But what if **no** key is in reach, as can happen
-# with a boxcar? Then the sum is 0. Give such a query equal weights, $1/T_k$, so that it gets the
+# with a boxcar? Then the sum is 0. Give such a query equal weights, $1/T_k$: it then predicts the
 # mean of all examples.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -338,19 +302,18 @@ check.attention_weights(attention_weights)
 from attention.kernel_regression import kernel_regression
 
 # %% [markdown]
-# Which kernel ignores the bandwidth? Which gives a line with steps? What does the narrow boxcar do
-# in the gap?
+# Which kernel ignores the bandwidth? Which gives a line with steps? What does a narrow boxcar do in
+# the gap? Decide, then look.
 
 # %% demo=true
 axes = experiments.kernels(kernel_regression)
 
 # %% [markdown]
-# *Fits under four kernels (rows) and three bandwidths (columns), with examples, true level (dashed)
-# and prediction (line), all in dm.* A narrow kernel follows the noise, a wide one flattens the
-# peaks, and the constant one always predicts the mean. The boxcar's line makes a step whenever an
-# example enters or leaves its reach. In the gap, the narrow boxcar and Epanechnikov kernels reach
-# no example and fall back to the mean. At equal bandwidth the Gaussian smooths more than these two:
-# the printed *total variation*, all ups and downs of a line added together, is smallest for it.
+# *Fits under three kernels, with examples, true level (dashed) and prediction (line), in dm.* The
+# boxcar's line makes a step whenever an example enters or leaves its reach. In the gap, the narrow
+# boxcar reaches no example and falls back to the mean, which the constant kernel predicts
+# everywhere. At equal bandwidth the Gaussian smooths more than the other two: the printed *total
+# variation*, all ups and downs of a line added together, is smallest for it.
 #
 # The weights themselves:
 
@@ -390,7 +353,7 @@ axes = experiments.contexts(soft_lookup)
 from attention.kernel_regression import candidate
 
 # %% [markdown]
-# ### Exercise 1.7 · `ignores_order`
+# ### Exercise 1.5 · `ignores_order`
 # ●●○ medium · 10 minutes · 2 points
 #
 # Write the test for `candidate(name, …)`: True if shuffling the examples changes no prediction and
@@ -447,11 +410,10 @@ axes = experiments.fits(nadaraya_watson, 0.001, 100.0)
 # A fair question about each example is: how well would the *others* have predicted it? Leave each
 # example out in turn, predict it from the rest, and average the squared errors.
 #
-# ### Exercise 1.8 · `leave_one_out_loss`
+# ### Exercise 1.6 · `leave_one_out_loss`
 # ●●● hard · 12 minutes · 3 points
 #
-# In stages, each earned by itself: with ordinary bandwidths (1), with a tiny bandwidth (1), its
-# gradient (1).
+# Graded in three parts: with ordinary bandwidths (1), with a tiny bandwidth (1), its gradient (1).
 #
 # Compute this mean, with the Gaussian kernel. Each example is a query that must not attend to
 # itself: this is a *mask*, the first of many. A gradient must be able to flow through the
@@ -485,15 +447,15 @@ check.leave_one_out_loss(leave_one_out_loss)
 # You could try a hundred bandwidths, or follow the gradient of the loss: then the bandwidth is a
 # parameter of a model.
 #
-# ### Exercise 1.9 · `LearnedBandwidth`
+# ### Exercise 1.7 · `LearnedBandwidth`
 # ●●○ medium · 8 minutes · 3 points
 #
-# In stages, each earned by itself: the parameter (1), the predictions (1), the gradient (1).
+# Graded in three parts: the parameter (1), the predictions (1), the gradient (1).
 #
 # Write a module with one parameter, `log_bandwidth`, a scalar: the natural logarithm of the
 # bandwidth. A bandwidth must be positive, but gradient descent may step below 0; the exponential of
 # any number is positive. An `nn.Module` has an `__init__`, which makes the parameters, and a
-# `forward`, which computes: here it predicts as in 1.3, and may call your `nadaraya_watson`.
+# `forward`, which computes: here it predicts as in 1.2, and may call your `nadaraya_watson`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -518,26 +480,26 @@ from attention.kernel_regression import LearnedBandwidth
 check.LearnedBandwidth(LearnedBandwidth)
 
 # %% [markdown]
-# Train it, starting from a bandwidth that is far too wide. The optimiser, Adam, moves the parameter
-# against the gradient of the leave-one-out loss.
+# Now train it. The optimiser, Adam, moves the parameter against the gradient of the leave-one-out
+# loss. Every training in this course has such a loop: compute the loss, set the old gradients to
+# zero, compute new ones with `backward`, take a step.
+
+# %% given="learn_bandwidth"
+from attention.kernel_regression import learn_bandwidth
+
+# %% [markdown]
+# Start from a bandwidth that is far too wide:
 
 # %% demo=true
-model = LearnedBandwidth(1.5)
-optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
-for _ in range(120):
-    optimiser.zero_grad()
-    leave_one_out_loss(x_train, y_train, model.log_bandwidth.exp()).backward()
-    optimiser.step()
-
-# %% demo=true
-ax = experiments.valley(LearnedBandwidth, leave_one_out_loss)
+path = learn_bandwidth(1.5, x_train, y_train)
+ax = experiments.valley(path, leave_one_out_loss)
 
 # %% [markdown]
 # *Leave-one-out loss against the bandwidth (line) and the steps of training (dots).* Training
 # starts on the right, where the kernel is too wide, and settles in the valley.
 
 # %% demo=true
-experiments.before_and_after(LearnedBandwidth, model.log_bandwidth.exp().item())
+experiments.before_and_after(LearnedBandwidth, path[-1][0])
 
 # %% [markdown]
 # *Before (left) and after training (right): the fit in dm, and the weights of the examples on each
@@ -548,7 +510,7 @@ experiments.before_and_after(LearnedBandwidth, model.log_bandwidth.exp().item())
 # ### Is it the best bandwidth?
 # The loss knows only the readings. We also know the true level, and can ask which bandwidth
 # predicts *it* best. Take three new sets of readings, rivers 0 to 2, and train on each from three
-# starts.
+# starts: 1.5, 0.3 and 0.01 h.
 #
 # ### Predict first
 # Measure the mean squared error from the true level twice: at the learned bandwidth, and at the one
@@ -558,8 +520,21 @@ experiments.before_and_after(LearnedBandwidth, model.log_bandwidth.exp().item())
 # %%
 prediction = None  # a factor, from 1 upwards; None skips this
 
+# %% [markdown]
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for bandwidth in BANDWIDTHS:
+#     seen = predict(x_train, x_train, y_train, bandwidth) - y_train
+#     found["on the examples"].append(seen.square().mean())
+#     found["leave-one-out"].append(leave_one_out_loss(x_train, y_train, bandwidth))
+#     found["from the true level"].append(_from_truth(predict, x_train, y_train, bandwidth))
+# ```
+#
+# </details>
+
 # %% demo=true
-factor = experiments.three_rivers(nadaraya_watson, leave_one_out_loss, LearnedBandwidth)
+factor = experiments.three_rivers(nadaraya_watson, leave_one_out_loss, learn_bandwidth)
 compare(prediction, factor, "largest of the three factors")
 
 # %% [markdown]
@@ -569,13 +544,13 @@ compare(prediction, factor, "largest of the three factors")
 # exactly there: it depends on forty rough readings.
 #
 # Started at 0.01 h, training gets stuck for one of these three rivers, and for 8 of the first 20 we
-# made. Nearly every example then sees a single neighbour. The few others set the slope, which may
-# lead the wrong way, or into a dip.
+# made. With so narrow a kernel, nearly every example sees a single neighbour. Only the few others
+# set the slope, and it may lead the wrong way, or into a dip.
 #
 # ## Limits
 # A prediction never exceeds the largest value among the examples. Only the bandwidth is learned, so
-# a feature that does not matter counts as much as one that does. One bandwidth serves peaks and
-# plains alike. Time and memory grow with $T_q \cdot T_k$.
+# a feature that does not matter counts as much as one that does. Peaks and plains share one
+# bandwidth. Time and memory grow with $T_q \cdot T_k$.
 #
 # ## Something of your own
 # Take data of your own with one $x$ and one $y$, such as the temperature of your town by day, or

@@ -21,7 +21,7 @@ from tests.needs import needs
 GUIDE = ROOT / "autograder" / "README.md"
 PAGES = (GUIDE, *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*/*.md"))
 SLUG = "01_kernel_regression"
-WRONG = "def distances(queries, keys):\n    return queries - keys.T"
+WRONG = "def soft_lookup(query, keys, values, temperature):\n    return values[0]"
 # Their own tests run them on real lessons: each takes minutes or half of one.
 ELSEWHERE = {
     "init": "tests/autograder/term/test_class.py",
@@ -60,7 +60,7 @@ def course(tmp_path, monkeypatch):
         "id,last_name,first_name,email,lms_user_id\n"
         "ada,Lovelace,Ada,ada@example.org,101\nSTUDENT,Dent,Stu,stu@example.org,102\n"
     )
-    answers = {"ada": None, "STUDENT": {"distances": WRONG}}
+    answers = {"ada": None, "STUDENT": {"soft_lookup": WRONG}}
     names = {"ada": "lovelaceada_101_9001", "STUDENT": "dentstu_102_9002"}
     with zipfile.ZipFile(tmp_path / "submissions.zip", "w") as archive:
         for student, given in answers.items():

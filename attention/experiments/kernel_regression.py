@@ -17,9 +17,7 @@ Loss = Callable[..., Tensor]  # (x_train, y_train, bandwidth) -> a scalar
 
 HOURS = torch.linspace(0, 6, 601)  # where fits are drawn
 SEED = 3  # of the river that most figures show
-KERNELS = ("gaussian", "boxcar", "epanechnikov", "constant")
 BANDWIDTHS = torch.logspace(-2, 0.5, 80)  # hours
-STEPS, RATE = 121, 0.05
 
 
 class Shelf(NamedTuple):
@@ -92,19 +90,17 @@ def fits(predict: Predict, *bandwidths: float) -> list[Axes]:
 
 
 def kernels(kernel_regression: Callable[..., tuple[Tensor, Tensor]]) -> Any:
-    """Draw the fits of four kernels at three bandwidths, on the same readings.
+    """Draw the fits of three kernels, and of a narrow boxcar, on the same readings.
 
     Prints the total variation of three other rivers' fits at 0.6 h: how far, in dm, the line goes
     up and down in all. It is small where a kernel smooths much.
     """
-    axes = plots.panels(4, 3, width=3.0, height=1.75)
-    for row, kernel in zip(axes, KERNELS, strict=True):
-        for ax, bandwidth in zip(row, (0.15, 0.6, 1.5), strict=True):
-            fit(_with(kernel_regression, kernel), bandwidth, ax, legend=False)
-        row[0].set(ylabel=kernel)
-    for ax in axes[1:].flat:
-        ax.set(title="")
-    for kernel in KERNELS[:3]:
+    axes = plots.panels(2, 2, width=4.4, height=2.3)
+    shown = (("boxcar", 0.15), ("boxcar", 0.6), ("epanechnikov", 0.6), ("gaussian", 0.6))
+    for ax, (kernel, bandwidth) in zip(axes.flat, shown, strict=True):
+        fit(_with(kernel_regression, kernel), bandwidth, ax, legend=False)
+        ax.set(title=f"{kernel}, bandwidth {bandwidth:g} h", ylim=(-2.2, 2.2))
+    for kernel, _ in shown[1:]:
         lines = [_with(kernel_regression, kernel)(HOURS, *river(seed), 0.6) for seed in (0, 1, 2)]
         ways = [round(line.diff().abs().sum().item(), 1) for line in lines]
         print(f"{kernel:<14} total variation at 0.6 h in dm, three other rivers: {ways}")
@@ -141,26 +137,13 @@ def contexts(soft_lookup: Callable[..., Tensor]) -> Any:
     return axes
 
 
-def train(
-    model: Any, leave_one_out_loss: Loss, x_train: Tensor, y_train: Tensor
-) -> list[tuple[float, float]]:
-    """Train a LearnedBandwidth as the notebook does; returns (bandwidth, loss) of each step."""
-    path = []
-    optimiser = torch.optim.Adam(model.parameters(), lr=RATE)
-    for _ in range(STEPS):
-        loss = leave_one_out_loss(x_train, y_train, model.log_bandwidth.exp())
-        path.append((model.log_bandwidth.exp().item(), loss.item()))
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    return path
+def valley(path: Sequence[tuple[float, float]], leave_one_out_loss: Loss) -> Axes:
+    """Draw the loss at every bandwidth, and the steps (bandwidth, loss) of a training on river 3.
 
-
-def valley(learned_bandwidth: Callable[[float], Any], leave_one_out_loss: Loss) -> Axes:
-    """Draw the loss at every bandwidth, and where training from 1.5 h goes; prints some steps."""
+    Prints some of the steps.
+    """
     examples = river(SEED)
-    path = train(learned_bandwidth(1.5), leave_one_out_loss, *examples)
-    for step in range(0, STEPS, 30):
+    for step in range(0, len(path), 30):
         print(f"step {step:3}   bandwidth {path[step][0]:.3f} h   loss {path[step][1]:.3f}")
     losses = torch.stack([leave_one_out_loss(*examples, bandwidth) for bandwidth in BANDWIDTHS])
     named = {"all bandwidths": losses}
@@ -184,7 +167,7 @@ def before_and_after(learned_bandwidth: Callable[[float], Any], learned: float) 
 
 
 def three_rivers(
-    predict: Predict, leave_one_out_loss: Loss, learned_bandwidth: Callable[[float], Any]
+    predict: Predict, leave_one_out_loss: Loss, learn_bandwidth: Callable[..., Any]
 ) -> float:
     """Draw three errors against the bandwidth, for three rivers with the same true level.
 
@@ -198,13 +181,12 @@ def three_rivers(
         curves = errors(predict, leave_one_out_loss, *river(seed))
         plots.lines(BANDWIDTHS, curves, ax, f"river {seed}", xlabel="bandwidth (h)", log=True)
         ax.get_legend().remove()
-        starts = [learned_bandwidth(start) for start in (1.5, 0.3, 0.01)]
-        ends = [train(model, leave_one_out_loss, *river(seed))[-1] for model in starts]
+        ends = [learn_bandwidth(start, *river(seed))[-1] for start in (1.5, 0.3, 0.01)]
         ax.plot(*zip(*ends, strict=True), "o", color=plots.VERMILION)
         factors.append(_compare(f"river {seed}", predict, river(seed), curves, ends))
     axes[0].set(ylabel="mean squared error")
     plots.legend(axes[0], fontsize=7, loc="upper left")
-    narrow = [train(learned_bandwidth(0.01), leave_one_out_loss, *river(s))[-1] for s in range(20)]
+    narrow = [learn_bandwidth(0.01, *river(other))[-1] for other in range(20)]
     stuck = sum(bandwidth < 0.05 for bandwidth, _ in narrow)
     print(f"from 0.01 h training stays below 0.05 h in {stuck} of 20 rivers")
     return max(factors)

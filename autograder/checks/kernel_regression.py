@@ -10,12 +10,6 @@ from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 NEAR = 1e-3  # beside numbers in the hundreds: differences have the rounding of what they are of
-KERNELS = {
-    "gaussian": lambda u: math.exp(-u * u / 2),
-    "boxcar": lambda u: 1.0 if abs(u) <= 1 else 0.0,
-    "epanechnikov": lambda u: max(0.0, 1 - u * u),
-    "constant": lambda u: 1.0,
-}
 
 
 def _tensor(rows):
@@ -137,32 +131,6 @@ def soft_lookup(student, draw):
 
 @check(
     rests_on=(
-        "the matrix `(T_q, T_k)` of their absolute differences",
-        "queries down, keys across",
-        "|x[i] - x_train[j]|",
-    )
-)
-def distances(student, draw):
-    """|x - x_train| for every pair, queries down, keys across."""
-    x, x_train = draw.normal(5, scale=300.0), draw.normal(7, scale=300.0)
-    gaps = student(draw.strided(x), draw.strided(x_train))
-    expect.shape(gaps, (5, 7), axes="T_q, T_k")
-    expect.dtype(gaps, F64)
-    by_hand = student(_tensor([1.0, 5.0]), _tensor([1.0, -2.0, 4.0]))
-    expected = _tensor([[0.0, 3.0, 3.0], [4.0, 7.0, 1.0]])
-    expect.close(by_hand, expected, "the distances of (1, 5) from (1, -2, 4) are wrong")
-    expected = _tensor([[abs(a - b) for b in x_train.tolist()] for a in x.tolist()])
-    expect.close(gaps, expected, "the distances differ from a double loop", atol=NEAR)
-    with expect.care():
-        what = "one query gives other distances than five"
-        expect.close(student(x[:1], x_train), expected[:1], what, atol=NEAR)
-    with expect.care():
-        one, what = student(x, x_train[:1]), "with one key a distance is wrong"
-        expect.close(one, expected[:, :1], what, atol=NEAR)
-
-
-@check(
-    rests_on=(
         "The weights of a query are the softmax of -(x - x_train)² / (2 h²) over the keys",
         "an average of the examples, weighted by a Gaussian kernel",
         "Predict all queries at once",
@@ -264,67 +232,6 @@ def _a_regression(x, x_train, y_train, bandwidth):
     number = isinstance(bandwidth, int | float) and not isinstance(bandwidth, bool)
     fits = number and 0 < bandwidth < math.inf
     expect.true(fits, "the bandwidth does not fit", repr(bandwidth), "a positive number")
-
-
-@check(
-    asks={
-        "dtype": "same shape and dtype as `u`",
-        "any shape": "any shape; a distance divided by the bandwidth",
-    },
-    rests_on=(
-        "Write four kernels, all of height 1 at $u = 0$, and refuse other names",
-        "any shape; a distance divided by the bandwidth, of either sign",
-        "1 - u² where |u| <= 1, else 0",
-        "Raises ValueError for any other name; the message lists the four",
-        "same shape and dtype as `u`",
-    ),
-    stages={"the four kernels": 1, "other names": 1},
-)
-def kernel_values(student, draw):
-    """Four kernels on inputs of either sign and any shape; other names are refused."""
-    u = draw.normal(5, 7, scale=1.5)
-    by_hand = _tensor([-2.0, -1.0, 0.0, 0.5, 1.0])
-    values_by_hand = {
-        "gaussian": [math.exp(-2), math.exp(-1 / 2), 1.0, math.exp(-1 / 8), math.exp(-1 / 2)],
-        "boxcar": [0.0, 1.0, 1.0, 1.0, 1.0],
-        "epanechnikov": [0.0, 0.0, 1.0, 0.75, 0.0],
-        "constant": [1.0] * 5,
-    }
-    with expect.stage("the four kernels"):
-        # All four first: what is asked first is asked on the rehearsal device, too.
-        similarities = [student(draw.strided(u), kernel) for kernel in KERNELS]
-        for similarity, (kernel, function) in zip(similarities, KERNELS.items(), strict=True):
-            expect.shape(similarity, (5, 7))
-            expect.dtype(similarity, F64)
-            _between(similarity, 0.0, 1.0, f"a value of the {kernel} kernel is not between 0 and 1")
-            expected = _tensor(values_by_hand[kernel])
-            what = f"the {kernel} kernel of (-2, -1, 0, 0.5, 1) is wrong"
-            expect.close(student(by_hand, kernel), expected, what)
-            expected = _tensor([[function(value) for value in row] for row in u.tolist()])
-            expect.close(similarity, expected, f"the {kernel} kernel differs from a loop")
-            cube = student(torch.stack([u, -u], 1), kernel)
-            what = f"the {kernel} kernel depends on the shape"
-            expect.close(cube, torch.stack([expected, expected], 1), what)
-            with expect.care("any shape"):
-                thin = student(u.reshape(7, 1, 5), kernel)
-                expect.close(thin, expected.reshape(7, 1, 5), what)
-            far = _tensor([[-1000.0, 1000.0], [-1.001, 0.999]])
-            expected = _tensor([[function(value) for value in row] for row in far.tolist()])
-            what = f"the {kernel} kernel of [[-1000, 1000], [-1.001, 0.999]] is wrong"
-            expect.close(student(far, kernel), expected, what)
-    with expect.stage("other names"):
-        for other in ("box", "a boxcar", "gaussian2", "not constant", "triangular"):
-            what = f"the unknown kernel {other!r} should be refused"
-            message = expect.raises(student, ValueError, u, other, what=what)
-        listed = all(kernel in message for kernel in KERNELS)
-        expect.true(listed, "the error does not list the kernels", message, ", ".join(KERNELS))
-
-    def reference(u, kernel):
-        return torch.exp(-0.5 * u * u) if kernel == "gaussian" else (1 - u * u).clamp(min=0)
-
-    for kernel in ("gaussian", "epanechnikov"):
-        with expect.stage("the four kernels"), expect.care("gradients"):
-            expect.gradients(student, reference, u, kernel, cotangent=draw.normal(5, 7))
 
 
 @check(
@@ -486,7 +393,7 @@ def _reaches_the_bandwidth(student, x_train, y_train):
     rests_on=(
         "Write a module with one parameter, `log_bandwidth`, a scalar",
         "the natural logarithm of the bandwidth",
-        "here it predicts as in 1.3",
+        "here it predicts as in 1.2",
         "tells the module that this tensor is to be learned",
         "(T_q,), (T_k,), (T_k,) -> (T_q,), in the dtype of x",
     ),

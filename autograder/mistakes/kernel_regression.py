@@ -55,29 +55,6 @@ def adds_onto_zeros(query, keys, values, temperature):
     return context
 
 
-@alternative("distances")
-def with_cdist(x, x_train):
-    return torch.cdist(x.unsqueeze(-1), x_train.unsqueeze(-1), p=1)
-
-
-@alternative("distances")
-def pair_by_pair(x, x_train):
-    return torch.stack([torch.stack([abs(a - b) for b in x_train]) for a in x])
-
-
-@careless("distances")
-def fills_a_table(x, x_train):
-    table = torch.zeros(len(x), len(x_train))
-    for i, query in enumerate(x):
-        table[i] = (query - x_train).abs()
-    return table
-
-
-@careless("distances")
-def subtracts_plain_numbers(x, x_train):
-    return torch.tensor([[abs(a - b) for b in x_train.tolist()] for a in x.tolist()])
-
-
 @mistake(
     "nadaraya_watson",
     hint="Far from all examples every exp underflows to 0, and 0 / 0 is NaN. A softmax that "
@@ -121,57 +98,6 @@ def predicts_in_numpy(x, x_train, y_train, bandwidth):
     scores = -((x[:, None] - x_train) ** 2) / (2 * bandwidth**2)
     similarity = np.exp(scores - scores.max(axis=1, keepdims=True))
     return torch.tensor(similarity @ y_train / similarity.sum(axis=1))
-
-
-def _kernel(u, kernel, **changed):
-    """The right kernels, except those given in ``changed``."""
-    known = {
-        "gaussian": lambda u: (-0.5 * u * u).exp(),
-        "boxcar": lambda u: torch.where(u.abs() <= 1, 1.0, 0.0).to(u.dtype),
-        "epanechnikov": lambda u: torch.relu(1 - u * u),
-        "constant": lambda u: u * 0 + 1,
-        **changed,
-    }
-    if kernel not in known:
-        raise ValueError(f"unknown {kernel}, known: {', '.join(known)}")
-    return known[kernel](u)
-
-
-@alternative("kernel_values")
-def from_a_table(u, kernel):
-    return _kernel(u, kernel)
-
-
-@alternative("kernel_values")
-def with_match(u, kernel):
-    near = (u >= -1) & (u <= 1)
-    match kernel:
-        case "gaussian":
-            return math.e ** (-u.square() / 2)
-        case "boxcar":
-            return near * torch.ones_like(u)
-        case "epanechnikov":
-            return torch.where(near, (1 - u) * (1 + u), torch.zeros_like(u))
-        case "constant":
-            return torch.full_like(u, 1)
-    raise ValueError("kernel must be gaussian, boxcar, epanechnikov or constant")
-
-
-@careless("kernel_values")
-def boxcar_in_float32(u, kernel):
-    return _kernel(u, kernel, boxcar=lambda u: (u.abs() <= 1).float())
-
-
-@careless("kernel_values")
-def ones_on_the_cpu(u, kernel):
-    return _kernel(u, kernel, constant=lambda u: torch.ones(u.shape, dtype=u.dtype))
-
-
-@careless("kernel_values")
-def gaussian_in_numpy(u, kernel):
-    return _kernel(
-        u, kernel, gaussian=lambda u: torch.tensor(np.exp(-(u.detach().numpy() ** 2) / 2))
-    )
 
 
 def _fallback(weights, similarity):
@@ -352,17 +278,8 @@ EQUIVALENT = {
     "dim=-1)": "the last axis is the same one",
     "soft_lookup: with one whole number off by one: weights = softmax(scores, "
     "dim=-1)": "the last axis is the same one",
-    "distances: with the two sides of one `-` exchanged: return (x_train[None, :] - "
-    "x[:, None]).abs()": "the sign goes",
     "nadaraya_watson: with the two sides of one `-` exchanged: scores = "
     "-(x_train[None, :] - x[:, None]) ** 2 / (2 * bandwidth ** 2)": "the sign goes",
-    "kernel_values: with `u` once where `kernel` belongs: raise "
-    "ValueError(f'kernel={u!r} is none of gaussian, boxcar, epanechnikov, "
-    "constant')": "only the right names are asked for",
-    "kernel_values: whose result is cut off from the gradient: return (u.abs() <= "
-    "1).to(u.dtype).detach()": "its gradient is 0 everywhere",
-    "kernel_values: whose result is cut off from the gradient: return "
-    "torch.ones_like(u).detach()": "its gradient is 0 everywhere",
     "attention_weights: with `mean` once where `sum` belongs: nothing_in_reach = "
     "similarity.mean(dim=1, keepdim=True) == 0": "a mean is 0 where the sum is",
     "attention_weights: with one constant twice as large: similarity = "

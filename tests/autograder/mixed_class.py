@@ -9,7 +9,7 @@ import nbformat
 from tests.autograder.attacks.paper import KERNELS, Paper
 
 EVERYTHING = "*"
-NAME = "distances"  # the exercise that goes wrong where only one does
+NAME = "soft_lookup"  # the exercise that goes wrong where only one does
 
 
 @dataclass(frozen=True)
@@ -200,35 +200,37 @@ def _answer(name, words, source):
 
 
 def _returning(name, words, *lines):
-    """A case in which one function, whose right result is ``gaps``, ends with these lines."""
+    """A case in which one function, whose right result is ``context``, ends with these lines."""
     body = "".join(f"\n    {line}" for line in lines)
-    source = f"RIGHT\nright = {NAME}\ndef {NAME}(x, x_train):\n    gaps = right(x, x_train){body}\n"
+    head = f"def {NAME}(query, keys, values, temperature):\n    "
+    call = "context = right(query, keys, values, temperature)"
+    source = f"RIGHT\nright = {NAME}\n{head}{call}{body}\n"
     _answer(name, words, source)
 
 
-_answer("syntax_error", "stops with SyntaxError", f"def {NAME}(x, x_train:\n    return x")
+_answer("syntax_error", "stops with SyntaxError", f"def {NAME}(query, keys:\n    return query")
 _answer("cell_fails", "stops with NameError", f"RIGHT\ndel {NAME}\nundefined")
-_answer("another_function", "it is not defined", "def distance(x, x_train):\n    return x")
-_answer("imported", "not written in the notebook", f"from torch import cdist as {NAME}")
+_answer("another_function", "it is not defined", "def lookup(query, keys):\n    return query")
+_answer("imported", "not written in the notebook", f"from torch import lerp as {NAME}")
 _answer("no_function", "TypeError", f"{NAME} = 3")
 _answer("fewer_arguments", "TypeError", f"def {NAME}(x):\n    return x")
 _answer("cell_never_ends", "it took more than", "RIGHT\nwhile True: pass")
 _answer("cell_dies", "it ended itself with status 7", "import os\nos._exit(7)")
-_returning("wrong_shape", "the shape is wrong", "return gaps.T")
+_returning("wrong_shape", "the shape is wrong", "return context[None]")
 _returning("enormous", "far too large", "return torch.zeros(1).expand(10**9)")
-_returning("changes_its_inputs", "changes its inputs", "x.data += 1", "return gaps")
+_returning("changes_its_inputs", "changes its inputs", "keys.data += 1", "return context")
 _returning("raises", "your code raised ValueError", "raise ValueError('no')")
 _returning("never_returns", "it took more than", "while True: pass")
-_returning("recursion", "RecursionError", f"return {NAME}(x, x_train)")
+_returning("recursion", "RecursionError", f"return {NAME}(query, keys, values, temperature)")
 _returning("leaves", "SystemExit", "raise SystemExit")
 _returning("dies", "it ended itself with status 3", "import os", "os._exit(3)")
-_returning("detached", "no gradient flows back", "return gaps.detach()")
-_returning("prints_a_lot", "", "print('x' * 10**6)", "return gaps")
+_returning("detached", "no gradient flows back", "return context.detach()")
+_returning("prints_a_lot", "", "print('x' * 10**6)", "return context")
 _returning(
     "warns",
     "",
     "import sys, warnings",
     "warnings.warn('w')",
     "print(file=sys.stderr)",
-    "return gaps",
+    "return context",
 )

@@ -55,25 +55,6 @@ def soft_lookup_9(query, keys, values, temperature):
     return weighted_average(softmax(scores[None, :], dim=1), values)[0]
 
 
-# --- distances -------------------------------------------------------------------------------
-
-
-@wrong("distances", cause="goes through .item(), so no gradient reaches x", kind="gradient")
-def distances_5(x, x_train):
-    table = [[abs(a.item() - b.item()) for b in x_train] for a in x]
-    return torch.tensor(table, dtype=x.dtype, device=x.device)
-
-
-@right("distances", how="one row per query in a loop")
-def distances_6(x, x_train):
-    return torch.stack([torch.abs(query - x_train) for query in x])
-
-
-@right("distances", how="cdist with p=1 on vectors of length 1")
-def distances_7(x, x_train):
-    return torch.cdist(x.unsqueeze(1), x_train.unsqueeze(1), p=1)
-
-
 # --- nadaraya_watson -------------------------------------------------------------------------
 
 
@@ -110,36 +91,6 @@ def nadaraya_watson_8(x, x_train, y_train, bandwidth):
     return torch.stack(predictions)
 
 
-# --- kernel_values ---------------------------------------------------------------------------
-
-
-@wrong("kernel_values", cause="an unknown name raises KeyError, not ValueError", kind="error")
-def kernel_values_6(u, kernel):
-    return {
-        "gaussian": torch.exp(-(u**2) / 2),
-        "boxcar": (u.abs() <= 1).to(u.dtype),
-        "epanechnikov": (1 - u**2).clamp(min=0),
-        "constant": torch.ones_like(u),
-    }[kernel]
-
-
-@wrong(
-    "kernel_values",
-    cause="the constant kernel is made as float32 on the CPU, whatever u is",
-    kind="dtype",
-)
-def kernel_values_8(u, kernel):
-    if kernel == "gaussian":
-        return torch.exp(-(u**2) / 2)
-    if kernel == "boxcar":
-        return (u.abs() <= 1).to(u.dtype)
-    if kernel == "epanechnikov":
-        return (1 - u**2).clamp(min=0)
-    if kernel == "constant":
-        return torch.ones(u.shape)
-    raise ValueError(f"{kernel}: choose gaussian, boxcar, epanechnikov or constant")
-
-
 def _gaussian(u):
     return (-0.5 * u * u).exp()
 
@@ -158,31 +109,6 @@ _KERNELS = {
     "epanechnikov": _epanechnikov,
     "constant": torch.ones_like,
 }
-
-
-@right("kernel_values", how="a dict of helper functions")
-def kernel_values_9(u, kernel):
-    if kernel not in _KERNELS:
-        raise ValueError(f"unknown kernel {kernel!r}, known are {sorted(_KERNELS)}")
-    return _KERNELS[kernel](u)
-
-
-@right("kernel_values", how="match, and products with masks")
-def kernel_values_10(u, kernel):
-    inside = (u.abs() <= 1).type_as(u)
-    match kernel:
-        case "gaussian":
-            return torch.exp(-u.square() / 2)
-        case "boxcar":
-            return inside
-        case "epanechnikov":
-            return inside * (1 - u.pow(2))
-        case "constant":
-            return u.new_ones(u.shape)
-        case _:
-            raise ValueError(
-                f"kernel must be 'gaussian', 'boxcar', 'epanechnikov' or 'constant', not {kernel}"
-            )
 
 
 # --- attention_weights -----------------------------------------------------------------------

@@ -3,11 +3,7 @@
 import pytest
 
 from attention.experiments import kernel_regression as experiments
-from attention.kernel_regression import (
-    LearnedBandwidth,
-    leave_one_out_loss,
-    soft_lookup,
-)
+from attention.kernel_regression import learn_bandwidth, soft_lookup
 
 AT = experiments.Shelf(
     [(0.9, 0.2), (0.8, 0.3), (0.6, 0.7), (0.1, 0.9)], [2.0, 4.0, 10.0, 18.0], (0.7, 0.6)
@@ -30,10 +26,9 @@ def test_the_shelf_returns_the_weight_of_the_nearest_book():
 
 def test_training_goes_downhill_from_a_wide_start_and_stays_stuck_from_a_narrow_one():
     examples = experiments.river(0)
-    path = experiments.train(LearnedBandwidth(1.5), leave_one_out_loss, *examples)
-    assert len(path) == experiments.STEPS
+    path = learn_bandwidth(1.5, *examples)
     assert path[0][0] == pytest.approx(1.5)
     assert path[-1][1] < path[0][1]
     assert path[-1][0] == pytest.approx(0.154, abs=0.01)
-    narrow = experiments.train(LearnedBandwidth(0.01), leave_one_out_loss, *examples)
+    narrow = learn_bandwidth(0.01, *examples)
     assert narrow[-1][0] < 0.05

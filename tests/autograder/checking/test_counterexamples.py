@@ -98,8 +98,8 @@ def test_an_input_that_the_right_answer_cannot_take_says_with_what_it_was_called
 
 
 def test_a_refusal_that_the_wrong_answer_forgets_is_a_difference():
-    u = torch.zeros(2)
-    judged((u, "nothing"), "kernel_values", told("kernel_values", "any name"))
+    wrong = told("sinusoidal_positions", "odd d_model is not refused")
+    judged((torch.arange(2.0), 3), "sinusoidal_positions", wrong)
 
 
 def test_what_overflows_in_the_precision_of_the_input_shows_a_fault():

@@ -37,8 +37,8 @@ def shown(slug, exercise, answer):
 
 
 CASES = {
-    ("07_multi_head_attention", "split_heads"): "def split_heads(x, n_heads):\n"
-    "    return x.reshape(len(x), n_heads, x.shape[1], -1)",
+    ("07_multi_head_attention", "head_updates"): "def head_updates(heads, W_o):\n"
+    "    return heads @ W_o.reshape(heads.shape[3], heads.shape[1], -1).transpose(0, 1)",
     ("01_kernel_regression", "LearnedBandwidth"): """
         class LearnedBandwidth(nn.Module):
             def __init__(self, bandwidth):
@@ -101,15 +101,16 @@ def test_what_depends_on_earlier_calls_is_asked_by_the_check(monkeypatch):
     monkeypatch.setattr(os, "environ", {**os.environ})
     answer = """
         calls = []
-        def distances(x, x_train):
-            calls.append(x)
-            return (x[:, None] - x_train).abs() * (1 + (len(calls) > 1))
+        def attention_weights(similarity):
+            calls.append(similarity)
+            similarity = similarity + (similarity.sum(dim=1, keepdim=True) == 0)
+            return similarity / similarity.sum(dim=1, keepdim=True) / (1 + (len(calls) > 1))
     """
-    before, _, found = shown("01_kernel_regression", "distances", answer)
+    before, _, found = shown("01_kernel_regression", "attention_weights", answer)
     assert 'os.environ["AUTOGRADER_SEED"] = "77"' in found["program"]
     told = program.by_student(found["program"], Here(), before)
-    assert program.plain(told).startswith("distances:")
-    assert found["shown"][1] == "distances: correct."
+    assert program.plain(told).startswith("attention_weights:")
+    assert found["shown"][1] == "attention_weights: correct."
 
 
 def test_where_four_digits_hide_the_difference_more_are_printed():

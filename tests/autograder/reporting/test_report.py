@@ -17,7 +17,7 @@ from autograder.reporting.results import Row
 from autograder.settings import earned
 
 LESSON = "01_kernel_regression"
-NAMES = ["soft_lookup", "distances", "nadaraya_watson"]
+NAMES = ["soft_lookup", "nadaraya_watson", "attention_weights"]
 RAISED = "soft_lookup: your code raised ValueError.\n  got       <script>alert(1)</script>"
 
 

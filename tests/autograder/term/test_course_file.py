@@ -25,7 +25,7 @@ one = ["ada", "alan"]
 release = "2026-10-05 08:00"
 due = 2026-10-11T23:59:00
 points = { soft_lookup = 3.5 }
-optional = ["distances"]
+optional = ["attention_weights"]
 [lessons.kernel_regression_not]
 """
 
@@ -46,7 +46,7 @@ def test_what_stands_there_is_read(tmp_path):
     (one,) = choices.lessons.values()
     assert one.slug == "01_kernel_regression" and choices.adapts
     assert one.due == datetime(2026, 10, 11, 21, 59) and one.release == datetime(2026, 10, 5, 6)
-    assert (dict(one.points), one.optional) == ({"soft_lookup": 3.5}, ("distances",))
+    assert (dict(one.points), one.optional) == ({"soft_lookup": 3.5}, ("attention_weights",))
     assert choices.assumed == ("00_getting_started",)
     assert choices.shown(one.due) == "Sun 11 Oct 2026, 23:59"
     assert choices.groups == {"one": ("ada", "alan")}

@@ -41,20 +41,6 @@ def soft_lookup_3(query, keys, values, temperature):
     return weighted_average(weights, values).squeeze(0)
 
 
-@careless("distances", "device", "dtype", how="two loops into zeros of float32")
-def distances_1(x, x_train):
-    table = torch.zeros(len(x), len(x_train))
-    for i in range(len(x)):
-        for j in range(len(x_train)):
-            table[i, j] = abs(x[i] - x_train[j])
-    return table
-
-
-@careless("distances", "extra_axis", how="a third axis of length 1 on the way")
-def distances_2(x, x_train):
-    return (x[:, None, None] - x_train[None, :, None]).abs().squeeze(-1)
-
-
 @careless("nadaraya_watson", "device", "dtype", how="predictions one by one into zeros of float32")
 def nadaraya_watson_1(x, x_train, y_train, bandwidth):
     predictions = torch.zeros(len(x))
@@ -94,49 +80,6 @@ def break_nadaraya_watson_2():
 def break_nadaraya_watson_3():
     x, x_train = torch.tensor([50.0]), torch.tensor([0.0, 1.0])
     return x, x_train, torch.tensor([1.0, 2.0]), np.float64(0.5)
-
-
-@careless("kernel_values", "device", how="zeros and ones without a device")
-def kernel_values_1(u, kernel):
-    ones = torch.ones(u.shape, dtype=u.dtype)
-    zeros = torch.zeros(u.shape, dtype=u.dtype)
-    if kernel == "gaussian":
-        return torch.exp(-(u**2) / 2)
-    if kernel == "boxcar":
-        return torch.where(u.abs() <= 1, ones, zeros)
-    if kernel == "epanechnikov":
-        return torch.maximum(1 - u**2, zeros)
-    if kernel == "constant":
-        return ones
-    raise ValueError(f"{kernel!r} is none of gaussian, boxcar, epanechnikov, constant")
-
-
-@careless("kernel_values", "device", how="scalar tensors beside where")
-def kernel_values_2(u, kernel):
-    if kernel not in ("gaussian", "boxcar", "epanechnikov", "constant"):
-        raise ValueError("kernel must be gaussian, boxcar, epanechnikov or constant")
-    one, zero = torch.tensor(1.0, dtype=u.dtype), torch.tensor(0.0, dtype=u.dtype)
-    if kernel == "gaussian":
-        return torch.exp(-0.5 * u * u)
-    if kernel == "constant":
-        return torch.ones(u.shape, dtype=u.dtype)
-    return torch.where(u.abs() <= 1, one if kernel == "boxcar" else 1 - u * u, zero)
-
-
-@careless("kernel_values", "in_place", how="sets what is out of reach to 0 in a result of its own")
-def kernel_values_3(u, kernel):
-    if kernel == "gaussian":
-        return torch.exp(-u.square() / 2)
-    if kernel == "constant":
-        return torch.ones_like(u)
-    if kernel == "boxcar":
-        result = torch.ones_like(u)
-    elif kernel == "epanechnikov":
-        result = 1 - u * u
-    else:
-        raise ValueError("choose one of: gaussian, boxcar, epanechnikov, constant")
-    result[u.abs() > 1] = 0
-    return result
 
 
 @careless("attention_weights", "device", "dtype", how="a uniform row of float32 for empty rows")

@@ -1,7 +1,5 @@
 """Wrong answers to lesson 00."""
 
-import math
-
 import torch
 
 from tests.locked import wrong
@@ -83,56 +81,3 @@ def softmax_107(scores, dim):
 def softmax_108(scores, dim):
     powers = 2 ** (scores - scores.amax(dim=dim, keepdim=True))
     return powers / powers.sum(dim=dim, keepdim=True)
-
-
-# --- weighted_average ------------------------------------------------------------------------
-
-
-@wrong("weighted_average", cause="looks at the sums of the columns")
-def weighted_average_101(weights, values):
-    for j, total in enumerate(weights.sum(dim=0)):
-        if abs(total - 1) > 1e-4:
-            raise ValueError(f"row {j} of the weights sums to {total:.4f}, not to 1")
-    return weights @ values
-
-
-@wrong("weighted_average", cause="refuses only sums that are too large", kind="error")
-def weighted_average_102(weights, values):
-    for i, row in enumerate(weights):
-        if row.sum() - 1 > 1e-4:
-            raise ValueError(f"row {i} of the weights sums to {row.sum():.4f}, not to 1")
-    return torch.einsum("ij,jd->id", weights, values)
-
-
-@wrong("weighted_average", cause="asks for a sum of exactly 1", kind="error")
-def weighted_average_103(weights, values):
-    for i in range(weights.shape[0]):
-        if weights[i].sum().item() != 1.0:
-            raise ValueError(f"row {i} of the weights sums to {weights[i].sum().item()}, not to 1")
-    return weights @ values
-
-
-@wrong("weighted_average", cause="names the last bad row, not the first", kind="error")
-def weighted_average_104(weights, values):
-    sums = weights.sum(1)
-    bad = [i for i, s in enumerate(sums.tolist()) if not math.isclose(s, 1, abs_tol=1e-4)]
-    if bad:
-        raise ValueError(f"row {bad[-1]} of the weights sums to {sums[bad[-1]]:.4f}, not to 1")
-    return weights @ values
-
-
-@wrong("weighted_average", cause="counts the rows from 1 in the message", kind="error")
-def weighted_average_105(weights, values):
-    for number, row in enumerate(weights, 1):
-        if (row.sum() - 1).abs() > 1e-4:
-            raise ValueError(f"row {number} of the weights sums to {row.sum():.4f}, not to 1")
-    return weights @ values
-
-
-@wrong("weighted_average", cause="the mean over the keys of the weighted values, not the sum")
-def weighted_average_106(weights, values):
-    sums = weights.sum(dim=1)
-    for i in range(len(sums)):
-        if abs(sums[i] - 1) > 1e-4:
-            raise ValueError(f"row {i} of the weights sums to {sums[i]:.4f}, not to 1")
-    return (weights[:, :, None] * values[None]).mean(dim=1)

@@ -48,29 +48,6 @@ def soft_lookup_105(query, keys, values, temperature):
     return softmax(-d2 / (2 * temperature**2), dim=0) @ values
 
 
-# --- distances -------------------------------------------------------------------------------
-
-
-@wrong("distances", cause="keys down, queries across", kind="shape")
-def distances_101(x, x_train):
-    return (x_train.unsqueeze(1) - x.unsqueeze(0)).abs()
-
-
-@wrong("distances", cause="squared differences")
-def distances_102(x, x_train):
-    return (x[:, None] - x_train[None, :]).square()
-
-
-@wrong("distances", cause="signed differences")
-def distances_103(x, x_train):
-    return x.reshape(-1, 1) - x_train
-
-
-@wrong("distances", cause="difference of the absolute values")
-def distances_104(x, x_train):
-    return (x.abs()[:, None] - x_train.abs()[None, :]).abs()
-
-
 # --- nadaraya_watson -------------------------------------------------------------------------
 
 
@@ -117,73 +94,6 @@ def nadaraya_watson_106(x, x_train, y_train, bandwidth):
     demand.positive(bandwidth=bandwidth)
     k = torch.exp(-((x[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2))
     return softmax(k, dim=-1) @ y_train
-
-
-# --- kernel_values ---------------------------------------------------------------------------
-
-
-@wrong("kernel_values", cause="the Gaussian without the half")
-def kernel_values_101(u, kernel):
-    if kernel == "gaussian":
-        return torch.exp(-(u**2))
-    if kernel == "boxcar":
-        return (u.abs() <= 1).to(u.dtype)
-    if kernel == "epanechnikov":
-        return (1 - u**2).clamp(min=0)
-    if kernel == "constant":
-        return torch.ones_like(u)
-    raise ValueError(f"{kernel!r} is none of gaussian, boxcar, epanechnikov, constant")
-
-
-@wrong("kernel_values", cause="boxcar and Epanechnikov forget that u can be negative")
-def kernel_values_102(u, kernel):
-    table = {
-        "gaussian": torch.exp(-(u**2) / 2),
-        "boxcar": (u <= 1).to(u.dtype),
-        "epanechnikov": torch.where(u <= 1, 1 - u**2, torch.zeros_like(u)),
-        "constant": torch.ones_like(u),
-    }
-    if kernel not in table:
-        raise ValueError(f"kernel must be one of {list(table)}")
-    return table[kernel]
-
-
-@wrong("kernel_values", cause="Epanechnikov with the textbook's 3/4 in front")
-def kernel_values_103(u, kernel):
-    if kernel == "gaussian":
-        return (-0.5 * u * u).exp()
-    if kernel == "boxcar":
-        return (u.abs() <= 1).to(u.dtype)
-    if kernel == "epanechnikov":
-        return 0.75 * (1 - u * u) * (u.abs() <= 1)
-    if kernel == "constant":
-        return torch.ones_like(u)
-    raise ValueError("choose gaussian, boxcar, epanechnikov or constant")
-
-
-@wrong("kernel_values", cause="Epanechnikov becomes negative beyond the reach")
-def kernel_values_104(u, kernel):
-    match kernel:
-        case "gaussian":
-            return torch.exp(-u.square() / 2)
-        case "boxcar":
-            return u.abs().le(1).to(u.dtype)
-        case "epanechnikov":
-            return 1 - u.square()
-        case "constant":
-            return torch.ones_like(u)
-    raise ValueError(f"{kernel}: not gaussian, boxcar, epanechnikov, constant")
-
-
-@wrong("kernel_values", cause="an unknown name counts as constant", kind="error")
-def kernel_values_105(u, kernel):
-    if kernel == "gaussian":
-        return torch.exp(-(u**2) / 2)
-    if kernel == "boxcar":
-        return (u.abs() <= 1).to(u.dtype)
-    if kernel == "epanechnikov":
-        return torch.relu(1 - u**2)
-    return torch.ones_like(u)
 
 
 # --- attention_weights -----------------------------------------------------------------------

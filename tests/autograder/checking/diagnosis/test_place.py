@@ -114,10 +114,14 @@ def test_both_values_are_those_of_the_smallest_call_that_fails():
 
 
 def test_with_two_faults_the_first_stage_has_a_place_of_its_own():
-    source = "def weighted_average(weights, values):\n    return weights.T.contiguous() @ values\n"
-    told = said(*cell("weighted_average", source))
-    assert told.startswith("In line 2, `weights.T`: with the value of a right answer there, all ")
-    assert "all results of “the averages” are right" in told
+    source = (
+        "def softmax(scores, dim):\n"
+        "    powers = scores.exp()\n"
+        "    return powers / powers.sum(dim=1, keepdim=True)\n"
+    )
+    told = said(*cell("softmax", source))
+    assert told.startswith("In line 3, `1` in `powers.sum(dim=1, keepdim=True)`: with the value of ")
+    assert "all results of “ordinary scores” are right" in told
 
 
 @pytest.mark.filterwarnings("ignore")
