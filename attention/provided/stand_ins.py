@@ -192,3 +192,50 @@ class Following:
         if not isinstance(shown, list | tuple) or list(shown[:1]) != [BOS]:
             raise ValueError(f"next_log_probs wants all ids so far, from BOS = {BOS} on, not {ids}")
         return self.table[[PAD, *ids][-2], ids[-1]].clone()
+
+
+@stands_in
+class InCompany:
+    """A translator that spells texts backwards, each by itself or led by the others of its batch.
+
+    led_by  "nobody", "longer" (texts beside it), "number" (of texts in the batch)
+    """
+
+    def __init__(self, led_by: str) -> None:
+        self.led_by = led_by
+
+    def __call__(self, texts: Any) -> list[str]:
+        """A list of texts to the list of their translations."""
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"translate takes a list of texts, and got {texts!r}")
+        longest = max(map(len, texts))
+        ends = {
+            "nobody": lambda text: "",
+            "longer": lambda text: "." * min(2, longest - len(text)),
+            "number": lambda text: str(len(texts)),
+        }
+        return [text[::-1] + ends[self.led_by](text) for text in texts]
+
+
+@stands_in
+class LooksBack:
+    """A translator that looks back at the words of its source, without matrices.
+
+    words, letters, columns  (vocab_size, d) each: rows of words and letters, and how a letter scores
+    """
+
+    def __init__(self, words: torch.Tensor, letters: torch.Tensor, columns: torch.Tensor) -> None:
+        self.words, self.letters, self.columns = words, letters, columns
+
+    def encode(self, source: Any, lengths: Any) -> tuple[Any, Any]:
+        """Annotations that know what comes before, and the first state."""
+        annotations = self.words[source] + 0.3 * self.words[source].cumsum(1)
+        return annotations, torch.tanh(annotations.mean(1))
+
+    def write(self, tokens: Any, state: Any, annotations: Any, lengths: Any) -> tuple[Any, ...]:
+        """As that of lesson 03."""
+        beyond = torch.arange(annotations.shape[1], device=lengths.device) >= lengths[:, None]
+        shares = (annotations @ state.unsqueeze(2)).squeeze(2).masked_fill(beyond, -torch.inf)
+        context = (shares.softmax(1).unsqueeze(1) @ annotations).squeeze(1)
+        state = torch.tanh(0.7 * state + self.letters[tokens] + context)
+        return (state + context) @ self.columns.T, state, shares.softmax(1)
