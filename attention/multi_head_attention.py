@@ -30,7 +30,6 @@ def split_heads(x, n_heads):
     B, T, d_model = x.shape
     if d_model % n_heads:
         raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
-    # exercise: about 2 lines
     x = x.reshape(B, T, n_heads, d_model // n_heads)  # (B, T, H, d_head)
     return x.transpose(1, 2)  # (B, H, T, d_head)
 
@@ -45,7 +44,6 @@ def merge_heads(x):
     >>> torch.equal(merge_heads(split_heads(x, n_heads=4)), x)
     True
     """
-    # exercise: about 2 lines
     B, H, T, d_head = x.shape
     return x.transpose(1, 2).reshape(B, T, H * d_head)  # (B, T, H · d_head)
 
@@ -152,19 +150,24 @@ def head_updates(heads, W_o):
     return heads @ parts  # (B, H, T, d_model)
 
 
-def captured_variance(matrix):
-    """Compute how much of a matrix its strongest directions make up.
+def heads_by_hand():
+    """Set the matrices of two heads so that each item looks at the two items that it asks for.
 
-    matrix   (..., m, n)
-    returns  (..., min(m, n))  entry i: share, from 0 to 1, that the i + 1 largest singular values
-                               have in the sum of all their squares; of the matrix's dtype
+    An item is a row of 28 numbers: 0 to 7 its own name (one-hot), 8 to 15 the name of the first
+    item that it asks for, 16 to 23 that of the second, 24 to 27 its content.
 
-    >>> captured_variance(torch.diag(torch.tensor([1.0, 3.0, 0.0])))
-    tensor([0.9000, 1.0000, 1.0000])
+    returns  W_q, W_k and W_v, (28, 28) each, for q = x W_q and so on. Columns 0 to 13 belong to
+             head 0, columns 14 to 27 to head 1. The first four numbers of a head's context are the
+             content of its item, to within 0.01: head 0 fetches the first item, head 1 the second.
     """
-    # exercise: about 2 lines
-    energy = torch.linalg.svdvals(matrix).square()  # (..., min(m, n)), largest first
-    return energy.cumsum(dim=-1) / energy.sum(dim=-1, keepdim=True)
+    # exercise: about 7 lines
+    W_q, W_k, W_v = torch.zeros(3, 28, 28)
+    for first, asked in ((0, 8), (14, 16)):  # first column of a head, first number of the name
+        names = slice(first, first + 8)
+        W_q[asked : asked + 8, names] = 50 * torch.eye(8)  # 50 / √14 ahead of every other name
+        W_k[:8, names] = torch.eye(8)
+        W_v[24:, first : first + 4] = torch.eye(4)
+    return W_q, W_k, W_v
 
 
 def share_heads(x, n_heads):
@@ -184,7 +187,6 @@ def share_heads(x, n_heads):
     demand.counts(n_heads=n_heads)
     if n_heads % x.shape[1]:
         raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
-    # exercise: about 1 line
     return x.repeat_interleave(n_heads // x.shape[1], dim=1)  # (B, n_heads, T, d_head)
 
 
@@ -207,16 +209,6 @@ def collaborative_heads(q, k, v, mixing, d_head):
     scores = torch.einsum("bqd,hd,bkd->bhqk", q, mixing, k) / math.sqrt(d_head)
     weights = torch.softmax(scores, dim=-1)  # (B, H, T_q, T_k)
     return weights @ v  # (B, H, T_q, d_v)
-
-
-# Inputs on which a wrong answer shows
-
-
-def break_share_heads():
-    """Return an input (x, n_heads) on which `repeats_the_whole` is wrong."""
-    # exercise: about 2 lines
-    x = torch.tensor([10.0, 20.0]).view(1, 2, 1, 1)  # two heads of keys that differ
-    return x, 4
 
 
 def attention_parameters(d_model, n_heads, d_head, bias=True):

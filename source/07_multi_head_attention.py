@@ -1,17 +1,17 @@
 # %% [markdown]
 # # 07 · Why several at once?
 #
-# An attention head makes one average per position. A word that needs two things at once, say its
-# subject and its verb, gets both in the same places, added up. Several smaller heads can each look
-# somewhere else, with no more parameters than one large head.
+# An attention head makes one average per position. If a word needs two things at once, say its
+# subject and its verb, the head adds them up in the same places. Several smaller heads can each
+# look somewhere else, with no more parameters than one large head.
 #
 # **After this lesson** you can
-# - **split** vectors into heads and **merge** them again,
 # - write **multi-head attention** that equals PyTorch's layer,
 # - say what each head **adds** to the output, and what more heads cost,
-# - **share** keys among heads (★ and let heads **collaborate**).
+# - **set two heads by hand** so that they fetch two things at once, and say what one head cannot,
+# - say how heads **share** keys (★ and let heads **collaborate**).
 #
-# **Time** 85 minutes, ★ 20 more · **Points** 18 · **GPU** not needed · **You need** lessons 05 and
+# **Time** 70 minutes, ★ 17 more · **Points** 12 · **GPU** not needed · **You need** lessons 05 and
 # 06
 
 # %%
@@ -22,16 +22,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.experiments import multi_head_attention as experiments
-from attention.experiments import translator_so_far
-from attention.masked_attention import causal_mask, masked_attention
-from attention.provided import demand
-from attention.provided.predictions import compare
 from autograder import check
 
-torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
-
 # %% [markdown]
-# ## What fails without this idea
+# ## One average, two contents
 # A query should fetch **two** values, those of keys 0 and 3. The best weights are half and half:
 
 # %%
@@ -44,14 +38,14 @@ print("one head, each key in a row of its own:", (0.5 * placed[0] + 0.5 * placed
 
 # %% [markdown]
 # An average mixes what stands in the same place, and one head has one $W_v$: all contents come in
-# the same places. (In the last line they do not, at the price of a place for each key.) Two heads
-# put two contents in two places: twice the numbers, unless each head is half as large.
+# the same places. (In the last line they do not, but that takes a place for each key.) Two heads
+# put two contents in two places. That is twice as many numbers, unless each head is half as large.
 #
-# ## The idea
+# ## Several heads
 # Run several attentions in parallel, each with its own projections, and put their contexts side by
 # side. To keep the number of parameters, each head works in $d_\text{head} = d_\text{model} / H$
-# dimensions. A last projection, $W_o$, turns every context into an **update** of full length, and
-# the output is the sum of the updates.
+# dimensions. A last projection, $W_o$, turns every context into an **update** of full length. The
+# output is the sum of the updates.
 #
 # ![Query, key and value pass through W_q, W_k and W_v and are split into three heads. Each head
 # attends by itself, and its context times its own rows of W_o is its update. The three updates are
@@ -86,82 +80,53 @@ for h in range(2):
 
 # %% [markdown]
 # ## Splitting and merging
-# ### Exercise 7.1 · `split_heads`
-# ●●○ medium · 8 minutes · 2 points
-#
-# `(B, T, d_model)` becomes `(B, H, T, d_head)`. Counted from 0, head *h* gets the features
-# *h* · d_head to (*h* + 1) · d_head − 1 of **every** position. The test whether `n_heads` divides
-# `d_model` is given.
+# Head *h* (counted from 0) gets the features *h* · d_head to (*h* + 1) · d_head − 1 of **every**
+# position.
 #
 # ![Left: four positions with six features. Middle: three heads, each with two features of all four
 # positions. Right: a view alone has the same shape, but each "head" holds neighbouring numbers of
 # two positions.](figures/split_heads.svg)
-#
-# <details><summary>Hint 1 · the shapes</summary>
-#
-# First cut the last axis in two, then put the axes in order: `(B, T, d_model)` →
-# `(B, T, H, d_head)` → `(B, H, T, d_head)`. Only a transpose changes the order of the numbers.
-# </details>
 
-# %% exercise="split_heads"
+# %%
+from attention.masked_attention import causal_mask, masked_attention
+from attention.provided import demand  # refuses sizes that make no sense
+
+# %% given="split_heads"
 from attention.multi_head_attention import split_heads
 
-# %% check="split_heads" points=2
-check.split_heads(split_heads)
-
-# %% [markdown]
-# ### Break it
-# The common mistake has the right shape and trains without an error. What does the check say?
-
-
-# %% demo=true
-def only_a_view(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
-    return x.reshape(B, n_heads, T, d_model // n_heads)
-
-
-check.preview("split_heads", only_a_view)
-
-# %% [markdown]
-# With this view, each “head” attends *within* a few positions. After merging, position 0 holds
-# numbers of later positions: in a causal model that is a leak.
-#
-# ### Exercise 7.2 · `merge_heads`
-# ●○○ easy · 5 minutes · 1 point
-#
-# The inverse: `(B, H, T, d_head)` becomes `(B, T, H · d_head)`.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# The same two steps in reverse: only neighbouring axes can be joined.
-# </details>
-
-# %% exercise="merge_heads"
+# %% given="merge_heads"
 from attention.multi_head_attention import merge_heads
 
-# %% check="merge_heads" points=1
-check.merge_heads(merge_heads)
+# %% [markdown]
+# The common mistake forgets the transpose. It has the right shape and trains without an error. Each
+# position below holds its own number in all six features:
+
+# %%
+x = torch.arange(4.0)[:, None].expand(1, 4, 6)  # (B, T, d_model)
+print("head 0, split:      ", split_heads(x, 3)[0, 0].tolist())
+print("head 0, only a view:", x.reshape(1, 3, 4, 2)[0, 0].tolist())
 
 # %% [markdown]
+# With the view, each “head” attends *within* a few positions. After merging, position 0 holds
+# numbers of later positions: in a causal model that is a leak.
+#
 # ## The layer
 # Inside, the heads attend as in lesson 06, with dropout on the weights. `fused=True` calls
-# PyTorch's fused attention instead: it computes the same result without storing the `(T_q, T_k)`
-# table, so it cannot return the weights. Train with it; leave it off to look at the weights.
+# PyTorch's fused attention instead. It computes the same result without storing the `(T_q, T_k)`
+# table, so it cannot return the weights. Train with it, and switch it off to look at the weights.
 
 # %% given="attend"
 from attention.multi_head_attention import attend
 
 # %% [markdown]
-# ### Exercise 7.3 · `MultiHeadAttention`
+# ### Exercise 7.1 · `MultiHeadAttention`
 # ●●● hard · 25 minutes · 5 points
 #
-# In stages, each earned by itself: without a mask (2), with a mask (1), with `head_mask` (1), with
-# dropout, `fused` and `return_weights` (1).
+# Graded in four parts: without a mask (2), with a mask (1), with `head_mask` (1), with dropout,
+# `fused` and `return_weights` (1).
 #
-# Write the projections and `forward`. Mind three points:
-# - **splitting and merging**: call your `split_heads` and `merge_heads`, or write a line for each:
+# Write the projections and `forward`. Three points need care:
+# - **splitting and merging**: call `split_heads` and `merge_heads`, or write a line for each:
 #   `unflatten(-1, heads)` splits an axis in two, `flatten(2)` joins all axes from 2 on;
 # - **dropout** belongs to training: `self.training` is False after `eval()`, but `attend` is a
 #   plain function and cannot see it;
@@ -196,14 +161,15 @@ check.MultiHeadAttention(MultiHeadAttention)
 # heads** of lesson 05, each with its slice of the weights:
 
 # %% demo=true
+torch.set_num_threads(1)  # faster for small matrices
 layer, x, contexts = experiments.loop_over_heads(MultiHeadAttention)
 
 # %% [markdown]
 # ## What each head adds
-# ### Exercise 7.4 · `head_updates`
+# ### Exercise 7.2 · `head_updates`
 # ●●○ medium · 8 minutes · 2 points
 #
-# Take the sum apart. Compute, from the heads' contexts and $W_o$, the update of every head:
+# Take the sum apart. From the heads' contexts and $W_o$, compute the update of every head:
 # `(B, H, T, d_model)`. $W_o$ is as in the formula, with a row for each merged feature.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -229,11 +195,110 @@ print("without head 1:", torch.allclose(whole - without, updates[:, 1], atol=1e-
 # A gate of 0 takes one update out of the sum and leaves the others as they are. (PyTorch keeps
 # $W_o$ transposed, hence the `.T`.)
 #
+# ## Two heads by hand
+# Now a task that needs two. Eight items stand in a row. Each has a *name*, a *content* of four
+# numbers, and the names of **two items** whose contents it must report. An item is a row of 28
+# numbers:
+#
+# | numbers | what stands there |
+# |---|---|
+# | 0 to 7 | its own name, one-hot |
+# | 8 to 15 | the name of the first item that it asks for, one-hot |
+# | 16 to 23 | the name of the second item, one-hot; it may be the same |
+# | 24 to 27 | its content |
+#
+# ### Exercise 7.3 · `heads_by_hand`
+# ●●○ medium · 15 minutes · 2 points
+#
+# No training is needed: set the three matrices yourself. Let head 0 look at the first item that is
+# asked for, and head 1 at the second. The first four numbers of each head's context must be the
+# content of its item, to within 0.01.
+#
+# Return `W_q`, `W_k` and `W_v`, each (28, 28) and to the right of *x*, as in $q = x\,W_q$. Columns
+# 0 to 13 make the queries, keys and values of head 0, columns 14 to 27 those of head 1. The scores
+# are divided by √14.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A key says what an item is called, a query whom the item asks for, a value what it holds. When are
+# two one-hot vectors' products 1, and when 0? A block of an identity matrix copies numbers:
+# `W[8:16, 0:8] = torch.eye(8)` brings the numbers 8 to 15 of *x* to the columns 0 to 7.
+# </details>
+# <details><summary>Hint 2 · “some weight is left on the other items”</summary>
+#
+# A score of 1 against seven of 0 is not enough: softmax then leaves most of the weight elsewhere.
+# How large must the difference be, after the division by √14, until exp(difference) dwarfs 7?
+# </details>
+
+# %% exercise="heads_by_hand"
+from attention.multi_head_attention import heads_by_hand
+
+# %% check="heads_by_hand" points=2
+check.heads_by_hand(heads_by_hand)
+
+# %% [markdown]
 # ### Predict first
-# Eight items stand in a row. Each has a *name*, a *content* of four numbers, and the names of **two
-# items** whose contents it must report, drawn at random. We train one layer with 1, 2 and 4 heads,
-# all with the same number of parameters. The loss is the mean squared error, which is 1 for a model
-# that always answers 0. At what loss will one head level off?
+# Put your matrices into your layer, and take head 1 away. What is the mean squared error of the
+# second report then? (Contents have variance 1.)
+
+# %%
+from attention.provided.predictions import compare
+
+prediction = None  # an error, 0 if nothing is lost; None skips this
+
+
+# %%
+def layer_with(W_q, W_k, W_v):
+    layer = MultiHeadAttention(28, n_heads=2)
+    for name, W in {"W_q": W_q, "W_k": W_k, "W_v": W_v, "W_o": torch.eye(28)}.items():
+        layer.get_submodule(name).weight.data = W.T  # nn.Linear keeps its matrix transposed
+        layer.get_submodule(name).bias.data = torch.zeros(28)
+    return layer
+
+
+# %% demo=true
+layer = layer_with(*heads_by_hand())
+for gates in ([1.0, 1.0], [0.0, 1.0], [1.0, 0.0]):
+    errors = experiments.errors(layer, experiments.first_four, torch.tensor(gates))
+    print(f"gates {gates}   error of the two reports:", *(f"{error:.2f}" for error in errors))
+compare(prediction, errors[1], "error of the second report without head 1")
+
+# %% [markdown]
+# Its context is 0, so its report is 0 as well, and its error is the variance of the contents. The
+# other report does not change at all.
+#
+# Could **one** head ask both questions? Add the two queries up: then both items that are asked for
+# get the same score.
+
+# %% demo=true
+W_q, W_k, W_v = heads_by_hand()
+W_q[:, :14] += W_q[:, 14:]  # head 0 asks for both
+errors = experiments.errors(layer_with(W_q, W_k, W_v), experiments.first_four)
+print(f"error of the first report, if head 0 asks for both items: {errors[0]:.2f}")
+
+# %% [markdown]
+# It reports the mean of the two contents. The mean of two numbers of variance 1 is half of the
+# variance away from each. In one case of eight both items are the same, and nothing is lost:
+# 7/8 · 1/2 = 0.44.
+#
+# ## And by training?
+# ### Predict first
+# We train one layer with 1, 2 and 4 heads on this task, all with the same number of parameters. The
+# loss is the mean squared error of both reports. At what loss will one head level off?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# optimizer = torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.0)
+# for _ in range(steps):
+#     x, y = two_pointers(32, generator)  # (32, 8, 28) and (32, 8, 8)
+#     loss = (read_out(layer(x, x, x)) - y).square().mean()
+#     optimizer.zero_grad()
+#     loss.backward()
+#     optimizer.step()
+#     losses.append(loss.item())
+# ```
+# </details>
 
 # %%
 prediction = None  # the loss of one head, from 0 to 1; None skips this
@@ -243,10 +308,9 @@ trained, losses = experiments.one_two_or_four_heads(MultiHeadAttention)
 compare(prediction, losses[1], "loss of one head")
 
 # %% [markdown]
-# *Loss against training step for 1, 2 and 4 heads: one head stops at nearly half of the variance,
-# two and four come near 0.* One head can fetch only one weighted sum of the two contents. The best
-# is their mean, which leaves half of the variance unexplained. In one case of eight both items are
-# the same, and nothing is left: in all, 7/8 · 1/2 = 0.44 remains. Two heads fetch both.
+# *Loss against training step for 1, 2 and 4 heads: one head stops near 0.44, two and four come near
+# 0.* Training finds nothing better for one head than the mean that you have just seen. Two heads
+# fetch both.
 #
 # Are more heads always better?
 
@@ -255,8 +319,8 @@ ax = experiments.how_many_heads()
 
 # %% [markdown]
 # *Loss against the number of heads, one line for each of three seeds (recorded): solid after 240
-# steps, dashed after 960.* Two to seven heads solve the task in 240 steps. Smaller heads are
-# slower: 14 heads of two dimensions need more steps, and 28 heads of one dimension are not done
+# steps, dashed after 960.* Two to seven heads solve the task in 240 steps. Smaller heads learn more
+# slowly: 14 heads of two dimensions need more steps, and 28 heads of one dimension are not done
 # after 2400.
 #
 # Where do the two heads look?
@@ -268,25 +332,25 @@ weights = experiments.where_two_heads_look(trained[2][0])
 # *Weights of the two heads on one sequence: in each row, one head looks at the first item asked for
 # and the other at the second.*
 #
-# ### Break it
-# Silence one of the two heads. Which of the two reports will suffer?
+# Silence each head of the trained layer in turn:
 
 # %% demo=true
 experiments.silence(*trained[2])
 
 # %% [markdown]
-# With two heads, the report that the silent head fetched is lost. The error of the other report
-# stays below 0.05, except in one layer of ten, where it rises to 0.17. Each layer of four heads has
-# one that can be removed almost without loss. Voita and colleagues (2019) found both kinds in
-# trained translators: heads with a task, and many that can be removed at little cost (lesson 17).
+# With two heads, training found what you set by hand: the report that the silent head fetched is
+# lost. The error of the other report stays below 0.05, except in one layer of ten, where it rises
+# to 0.17. Each four-head layer has one head that can be removed almost without loss. Voita and
+# colleagues (2019) found both kinds in trained translators: heads with a task, and many that can be
+# removed at little cost (lesson 17).
 #
-# ## How large is it?
+# ## What more heads cost
 # At the paper's base size, the four projections of this layer have 1 050 624 parameters,
 # whatever the number of heads.
 #
 # ### Predict first
-# And in megabytes? Each head has its own table of weights. How many times as much does the layer
-# allocate with 16 heads as with one, for 512 positions and *d*_model = 64?
+# Memory is another matter: each head has its own table of weights. How many times as much memory
+# does the layer allocate with 16 heads as with one, for 512 positions and *d*_model = 64?
 
 # %%
 prediction = None  # a factor; None skips this
@@ -296,94 +360,20 @@ factor = experiments.memory_of_heads(MultiHeadAttention)
 compare(prediction, factor, "factor")
 
 # %% [markdown]
-# The numbers are megabytes that one call allocates, all its tensors added. The tables hold *H* ·
-# T_q · T_k numbers, and with 16 heads they are nearly all of it. Fused attention does not store
-# them.
-#
-# ## Do the heads ask different questions?
-# The scores of head *h*, without scale and biases, are $x\,A_h\,x^\top$ with $A_h = W_q^h
-# W_k^{h\top}$. Put these matrices side by side: $[A_1\, A_2\, \dots\, A_H]$. If all heads asked the
-# same question, they would need no more directions together than one of them.
-#
-# ### Exercise 7.5 · `captured_variance`
-# ●●○ medium · 8 minutes · 2 points
-#
-# A matrix acts more strongly in some directions than in others: these strengths are its singular
-# values. Square them. Entry *i* of the result says which share of the sum of all squares the
-# *i* + 1 largest make up; the last entry is 1.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Squares, running sum, divided by the total. `torch.linalg.svdvals` returns the singular values,
-# largest first. Keep the axis of the total, so that every matrix is divided by its own.
-# </details>
-
-# %% exercise="captured_variance"
-from attention.multi_head_attention import captured_variance
-
-# %% check="captured_variance" points=2
-check.captured_variance(captured_variance)
-
-# %% [markdown]
-# How many directions do one, two and four heads need?
-
-# %% demo=true
-ax = experiments.directions(trained, MultiHeadAttention, captured_variance)
-
-# %% [markdown]
-# *Captured variance against the number of directions, for trained layers of 1, 2 and 4 heads and an
-# untrained one; dashed: 7 and 14.* One head needs 7 directions: it asks for one of eight names, and
-# a softmax does not notice what is added to all scores alike. Two heads need 14: they ask two
-# different questions. Four heads hardly need more: they ask the same two.
+# *Megabytes that one call allocates, all its tensors added up.* The tables hold *H* · T_q · T_k
+# numbers, and with 16 heads they are nearly all of it. Fused attention does not store them.
 #
 # ## Fewer keys to remember
-# A model that writes a text keeps the keys and values of all tokens so far, in the *KV cache*. For
+# A model that writes a text keeps the keys and values of all tokens so far in the *KV cache*. For
 # long texts this cache can take more memory than the model itself. In **grouped-query attention**,
 # groups of query heads share one head of keys and values; in **multi-query attention**, all of them
 # share a single one.
 #
-# ### Exercise 7.6 · `share_heads`
-# ●○○ easy · 5 minutes · 2 points
-#
-# Hand out the `H_kv` heads of keys (or values) to `n_heads` query heads. Neighbours share: of 3
-# heads of keys, 6 query heads get 0, 0, 1, 1, 2, 2.
-#
-# <details><summary>Hint 1 · the functions</summary>
-#
-# `repeat` puts copies of the whole tensor one after the other: 0, 1, 2, 0, 1, 2. Another function
-# repeats each entry of an axis where it stands.
-# </details>
+# To attend, the `H_kv` heads of keys are handed out to `n_heads` query heads. Neighbours share: of
+# 3 heads of keys, 6 query heads get 0, 0, 1, 1, 2, 2.
 
-# %% exercise="share_heads"
+# %% given="share_heads"
 from attention.multi_head_attention import share_heads
-
-# %% check="share_heads" points=2
-check.share_heads(share_heads)
-
-# %% [markdown]
-# ### Exercise 7.7 · Break this answer
-# ●○○ easy · 5 minutes · 1 point
-#
-# A classmate has tried this answer with one head of keys for all, and with as many as there are
-# query heads. Both results were right.
-
-# %% broken="repeats_the_whole"
-from autograder.mistakes.multi_head_attention import repeats_the_whole
-
-# %% [markdown]
-# Write a function without arguments that returns an input `(x, n_heads)` on which it is wrong.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# For 2 heads of keys and 4 of queries, write down which query head gets which keys, in your
-# function and in this one. The difference shows only if the heads of your `x` differ.
-# </details>
-
-# %% exercise="break_share_heads"
-from attention.multi_head_attention import break_share_heads
-
-# %% check="break_share_heads" points=1
-check.break_share_heads(break_share_heads)
 
 # %% [markdown]
 # The cache of a model of 32 layers, each with 32 query heads of 128 numbers, for 8192 tokens:
@@ -392,13 +382,15 @@ check.break_share_heads(break_share_heads)
 sizes = experiments.cache_sizes(share_heads)
 
 # %% [markdown]
-# Only the small tensor is cached. With `F.scaled_dot_product_attention(…, enable_gqa=True)` the
-# large one need not be built either.
+# Only the small tensor is cached. With `F.scaled_dot_product_attention(…, enable_gqa=True)` you
+# need not build the large one either.
 #
 # ## Your translator so far
 # Four heads now look at the English words, where lesson 05 had one head of the same total size.
 
 # %% demo=true
+from attention.experiments import translator_so_far
+
 _ = translator_so_far.up_to("07", MultiHeadAttention=MultiHeadAttention)
 
 # %% [markdown]
@@ -414,8 +406,8 @@ experiments.four_heads_or_one()
 # is enough where each letter needs one word.
 #
 # ## Limits
-# How many heads are needed depends on the task. That heads *may* look at different things does not
-# mean that they do.
+# How many heads are needed depends on the task. Heads *may* look at different things, but nothing
+# forces them to.
 #
 # ## Something of your own
 # Invent a task for several heads: perhaps each item reports the *difference* of two contents, or
@@ -428,9 +420,9 @@ experiments.four_heads_or_one()
 
 # %% [markdown]
 # ## Summary
-# One head makes one average per position. Several heads fetch several things at once, with the same
-# number of parameters but a table of weights for each. The output is the sum of their updates.
-# Heads can share keys and values, which makes the cache smaller.
+# One head makes one average per position. Several heads fetch several things at once, with as many
+# parameters but a table of weights each. The output is the sum of their updates: silence a head,
+# and its update is missing. Heads can share keys and values, which makes the cache smaller.
 #
 # **Next** [08 · What are the rows of X?](../08_tokens_and_positions/08_tokens_and_positions.ipynb)
 # They become tokens with positions: attention alone does not know the order of the words.
@@ -455,10 +447,10 @@ experiments.four_heads_or_one()
 
 # %% [markdown]
 # ## ★ Let them collaborate
-# ### Exercise 7.8 · `collaborative_heads` ★
+# ### Exercise 7.4 · `collaborative_heads` ★
 # ●●● hard · 15 minutes · 3 points
 #
-# In stages, each earned by itself: one head (1), several heads (1), the scale (1).
+# Graded in three parts: one head (1), several heads (1), the scale (1).
 #
 # Let all heads **share** the same queries $x\,\tilde W_q$ and keys $y\,\tilde W_k$ (*y* is the
 # sequence looked at), and give each head a *mixing vector* $m_h$ that says how much each shared

@@ -6,9 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
-from autograder.checking.toolbox.registry import check
+from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, check
 
 F64 = torch.float64
 # d_head is 1, 9 or 25 where it is a scale: roots that float32 holds exactly.
@@ -20,102 +19,6 @@ def _heads_in_loops(x, n_heads):
     d_head = d_model // n_heads
     pieces = [x[:, :, h * d_head : (h + 1) * d_head] for h in range(n_heads)]
     return torch.stack([piece.clone() for piece in pieces], 1)
-
-
-@check(
-    rests_on=(
-        "(B, T, d_model) becomes (B, H, T, d_head)",
-        "head h holds features h · d_head … (h + 1) · d_head - 1",
-        "of every position. The test whether",
-        "Raises ValueError if n_heads does not divide d_model",
-    )
-)
-def split_heads(student, draw):
-    """Head h holds its own slice of the features, at every position."""
-    x = torch.arange(180, dtype=F64).view(2, 5, 18)
-    heads = student(x, 3)
-    expect.shape(heads, (2, 3, 5, 6), axes="B, H, T, d_head")
-    _same_features(heads, x)
-    for n_heads in (2, 6):
-        _splits(student, draw.strided(x), n_heads)
-    _splits(student, draw.normal(1, 7, 15), 5)
-    large = draw.normal(2, 5, 18, scale=1000.0)
-    what = "n_heads=4 does not divide d_model=18: a ValueError should say so"
-    expect.raises(student, ValueError, large, 4, what=what)
-    what = "n_heads=7 is more than d_model=6: a ValueError should say so"
-    expect.raises(student, ValueError, large[:, :, :6], 7, what=what)
-    with expect.care():
-        for n_heads in (1, 2, 18):
-            _splits(student, draw.strided(x.long()), n_heads)
-        for sizes, n_heads in (((1, 1, 10), 2), ((3, 1, 6), 2), ((2, 3, 1), 1)):
-            _splits(student, draw.normal(*sizes), n_heads)
-    with expect.care():
-        expect.close(student(large, 3), _heads_in_loops(large, 3), "large numbers are changed")
-    with expect.care("gradients"):
-        reals, cotangent = draw.normal(2, 5, 18), draw.normal(2, 3, 5, 6)
-        expect.gradients(student, _heads_in_loops, reals, 3, cotangent=cotangent)
-
-
-def _splits(student, x, n_heads):
-    B, T, d_model = x.shape
-    got = student(x, n_heads)
-    expect.shape(got, (B, n_heads, T, d_model // n_heads), axes="B, H, T, d_head")
-    what = f"for x of shape {(B, T, d_model)} and n_heads={n_heads} the values are in the wrong"
-    expect.close(got, _heads_in_loops(x, n_heads), f"{what} places")
-
-
-def _same_features(heads, x):
-    """x counts on from 0, so every value tells which position and feature it comes from."""
-    for h in range(3):
-        wanted = x[0, :, 6 * h : 6 * h + 6]
-        wrong = heads[0, h] != wanted
-        if wrong.any():
-            row = wrong.any(1).nonzero()[0].item()
-            places = [divmod(int(value), 18) for value in heads[0, h, row].tolist()]
-            got = ", ".join(f"({position}, {feature})" for position, feature in places)
-            expect.true(
-                False,
-                "the shape is right, the values are in the wrong heads",
-                f"head {h}, row {row} holds (position, feature) {got}",
-                f"features {6 * h} to {6 * h + 5} of position {row}",
-            )
-
-
-@check(
-    rests_on=(
-        "The inverse: (B, H, T, d_head) becomes (B, T, H · d_head)",
-        "Put the pieces of all heads side by side again",
-        "torch.equal(merge_heads(split_heads(x, n_heads=4)), x)",
-    )
-)
-def merge_heads(student, draw):
-    """The pieces of a position stand side by side, in the order of the heads."""
-    x = torch.arange(180, dtype=F64).view(2, 5, 18)
-    merged = student(_heads_in_loops(x, 3))
-    expect.shape(merged, (2, 5, 18), axes="B, T, H · d_head")
-    expect.close(merged, x, "the values of a position do not stand in the order of the heads")
-    for n_heads in (2, 6):
-        merged = student(draw.strided(_heads_in_loops(x, n_heads)))
-        expect.close(merged, x, f"with {n_heads} heads the values are in the wrong places")
-    _merges(student, draw.normal(1, 5, 7, 3))
-    with expect.care():
-        for n_heads in (1, 2, 18):
-            merged = student(draw.strided(_heads_in_loops(x, n_heads).long()))
-            what = f"with {n_heads} heads the values are in the wrong places"
-            expect.close(merged, x.long(), what)
-        for sizes in ((1, 2, 1, 5), (3, 2, 1, 3), (2, 1, 3, 1)):
-            _merges(student, draw.normal(*sizes))
-    with expect.care():
-        large = draw.normal(2, 3, 5, 6, scale=1000.0)
-        expect.close(student(large), _side_by_side(large), "large numbers are changed")
-    with expect.care("gradients"):
-        heads, cotangent = draw.normal(2, 3, 5, 6), draw.normal(2, 5, 18)
-        expect.gradients(student, _side_by_side, heads, cotangent=cotangent)
-
-
-def _merges(student, x):
-    what = f"for x of shape {tuple(x.shape)} the values are in the wrong places"
-    expect.close(student(x), _side_by_side(x), what)
 
 
 def _side_by_side(heads):
@@ -458,102 +361,53 @@ def _one_at_a_time(heads, W_o):
     return torch.stack(updates, 1)
 
 
+# One item is 8 + 8 + 8 numbers of three names, and the 4 of its content.
+
+
+def _items(draw):
+    """Rows of items (6, 8, 28), and the places (2, 6, 8) of the two that each one asks for."""
+    names = torch.stack([draw.permutation(8) for _ in range(6)])
+    asked = draw.integers(0, 8, 2, 6, 8)
+    one_hot = [F.one_hot(some, 8).to(F64) for some in (names, *asked)]
+    places = torch.stack([names.argsort(1).gather(1, some) for some in asked])
+    return torch.cat([*one_hot, draw.normal(6, 8, 4)], -1), places
+
+
 @check(
-    without={"gradients": "a measurement: nothing is trained through it"},
-    asks={
-        "dtype": "of the matrix's dtype",
+    without={
+        "care": "nothing comes in, and what is returned is multiplied in float64",
+        ONE_RIGHT_ANSWER: "names may be told apart in any columns, and by any large number",
     },
     rests_on=(
-        "says which share of the sum of all squares",
-        "(..., min(m, n)) entry i: share, from 0 to 1",
-        "every matrix is divided by its own",
+        "(28, 28) and to the right of x",
+        "Columns 0 to 13 make the queries, keys and values of head 0",
+        "Let head 0 look at the first item that is asked for, and head 1 at the second",
+        "The first four numbers of each head's context must be the content of its item, to within "
+        "0.01",
+        "The scores are divided by √14",
     ),
 )
-def captured_variance(student, draw):
-    """Cumulated shares of the squared singular values, against eigenvalues of A Aᵀ."""
-    shares = student(torch.diag(torch.tensor([1.0, 3.0, 0.0], dtype=F64)))
-    expect.shape(shares, (3,))
-    expect.dtype(shares, F64)
-    expected = torch.tensor([0.9, 1.0, 1.0], dtype=F64)
-    expect.close(shares, expected, "for the singular values 1, 3 and 0 the shares are wrong")
-    for shape in ((3, 5, 7), (3, 7, 5), (2, 3, 5, 6), (2, 5, 5)):
-        _captures(student, draw, shape)
-    line = torch.outer(draw.normal(4), draw.normal(6))
-    expect.close(student(line), torch.ones(4, dtype=F64), "a matrix of rank 1 is not recognised")
-    with expect.care():
-        for shape in ((1, 1, 6), (5, 1), (1, 7)):
-            _captures(student, draw, shape)
-    matrices = draw.normal(3, 5, 7)
-    for factor in (1000.0, 0.001):
-        what = f"multiplying the matrices by {factor:g} should not change the shares"
-        with expect.care():
-            expect.close(student(factor * matrices), _shares(matrices), what)
-
-
-def _captures(student, draw, shape):
-    matrices = draw.normal(*shape)
-    shares = student(draw.strided(matrices))
-    expect.shape(shares, (*shape[:-2], min(shape[-2:])))
-    what = f"for a tensor of shape {shape} the shares are wrong"
-    expect.close(shares, _shares(matrices), what, rtol=1e-9)
-
-
-def _shares(matrices):
-    """From the eigenvalues of A Aᵀ, or Aᵀ A where that is smaller."""
-    tall = matrices.shape[-2] > matrices.shape[-1]
-    product = torch.einsum(
-        "...ki,...kj->...ij" if tall else "...ik,...jk->...ij", matrices, matrices
-    )
-    energy = torch.linalg.eigvalsh(product).flip(-1)
-    sums = [energy[..., : i + 1].sum(-1) for i in range(energy.shape[-1])]
-    return torch.stack([some / sums[-1] for some in sums], -1)
-
-
-@check(
-    rests_on=(
-        "Neighbours share: of 3 heads of keys, 6 query heads get 0, 0, 1, 1, 2, 2",
-        "(B, n_heads, T, d_head) the first n_heads / H_kv heads are copies of head 0",
-        "number of query heads, a multiple of H_kv",
-        "with H_kv = 1 it is the multi-query attention",
-        "Raises ValueError if H_kv does not divide n_heads",
-    )
-)
-def share_heads(student, draw):
-    """Neighbouring query heads share; equal to PyTorch's grouped-query attention."""
-    shared = student(torch.tensor([10.0, 20.0, 30.0], dtype=F64).view(1, 3, 1, 1), 6)
-    expect.shape(shared, (1, 6, 1, 1), axes="B, n_heads, T, d_head")
-    expected = torch.tensor([10.0, 10, 20, 20, 30, 30], dtype=F64).view(1, 6, 1, 1)
-    expect.close(shared, expected, "6 heads that share 3 keys should get 0, 0, 1, 1, 2, 2")
-    q, k, v = draw.normal(2, 6, 5, 9), draw.normal(2, 3, 7, 9), draw.normal(2, 3, 7, 9)
-    shared = [student(draw.strided(tensor), 6) for tensor in (k, v)]
-    expect.shape(shared[0], (2, 6, 7, 9), axes="B, n_heads, T, d_head")
-    expected = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
-    what = "attention with shared heads differs from PyTorch's enable_gqa=True"
-    shared = [tensor.to(F64) for tensor in shared]
-    expect.close(F.scaled_dot_product_attention(q, *shared), expected, what, rtol=1e-4, atol=1e-6)
-    expect.close(student(k, 3), k, "with as many heads as keys nothing should change")
-    for sizes, n_heads in (((2, 1, 5, 3), 7), ((3, 2, 5, 7), 8)):
-        _shares_in_groups(student, draw.normal(*sizes), n_heads)
-    large = draw.normal(2, 3, 7, 9, scale=1000.0)
-    for n_heads in (4, 2):
-        what = f"H_kv=3 does not divide n_heads={n_heads}: a ValueError should say so"
-        expect.raises(student, ValueError, large, n_heads, what=what)
-    with expect.care():
-        for sizes, n_heads in (((1, 5, 1, 3), 15), ((2, 3, 7, 1), 9)):
-            _shares_in_groups(student, draw.normal(*sizes), n_heads)
-    with expect.care():
-        expect.close(student(large, 6), _in_groups(large, 6), "large numbers are changed")
-    with expect.care("gradients"):
-        expect.gradients(student, _in_groups, k, 6, cotangent=draw.normal(2, 6, 7, 9))
-
-
-def _shares_in_groups(student, x, n_heads):
-    what = f"for x of shape {tuple(x.shape)} and n_heads={n_heads} the result is wrong"
-    expect.close(student(x, n_heads), _in_groups(x, n_heads), what)
-
-
-def _in_groups(x, n_heads):
-    return torch.stack([x[:, h * x.shape[1] // n_heads] for h in range(n_heads)], 1)
+def heads_by_hand(student, draw):
+    """The weights and contexts of both heads on random rows of items."""
+    matrices = expect.parts(student(), "W_q", "W_k", "W_v")
+    for W in matrices:
+        expect.shape(W, (28, 28))
+        expect.finite(W, "a matrix is not finite")
+    x, places = _items(draw)
+    for h, which in enumerate(("first", "second")):
+        q, k, v = ((x @ W.to(F64))[..., 14 * h : 14 * h + 14] for W in matrices)
+        weights = torch.softmax(q @ k.mT / math.sqrt(14), -1)  # (6, 8, 8)
+        place = places[h][..., None]  # (6, 8, 1)
+        on = weights.gather(2, place)[..., 0]  # (6, 8)
+        got = f"weights from {on.min():.3f} on the {which} item"
+        what = f"head {h} does not look at the {which} item that is asked for"
+        most = on.eq(weights.amax(-1)) & (on > 0.13)  # 1/8 is what each of eight equal keys gets
+        expect.true(most.all(), what, got, "weights of nearly 1")
+        what = f"head {h} looks at the right item, but some weight is left on the other items"
+        expect.true(on.min() > 0.99, what, got, "weights of nearly 1")
+        content = x[..., 24:].gather(1, place.expand(-1, -1, 4))
+        what = f"the context of head {h} does not begin with the content of the {which} item"
+        expect.close((weights @ v)[..., :4], content, what, atol=0.01)
 
 
 @check(
@@ -643,25 +497,3 @@ def _mixed(q, k, v, mixing, d_head):
         for h in range(len(mixing))
     ]
     return torch.stack(rows, 1)
-
-
-@check(
-    without={**counterexamples.WITHOUT, "care": "an example is asked for: there is none to take"},
-    rests_on=(
-        "returns an input (x, n_heads) on which it is wrong",
-        "Return an input (x, n_heads) on which repeats_the_whole is wrong",
-    ),
-)
-def break_share_heads(student, draw):
-    """An input on which repeats_the_whole is wrong."""
-    counterexamples.judge(student, "share_heads", "repeats_the_whole", allowed=_heads_to_share)
-
-
-def _heads_to_share(x, n_heads):
-    """Heads of keys (B, H_kv, T, d_head), and a positive number of query heads."""
-    expect.tensor(x)
-    fits = x.dim() == 4 and x.numel() > 0
-    wanted = "numbers (B, H_kv, T, d_head), no axis of length 0"
-    expect.true(fits, "x does not fit the exercise", expect.describe(x), wanted)
-    fits = type(n_heads) is int and n_heads > 0
-    expect.true(fits, "n_heads is no number of heads", repr(n_heads), "a positive int")

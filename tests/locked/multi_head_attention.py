@@ -11,78 +11,6 @@ from attention.multi_head_attention import attend
 from tests.locked import right, wrong
 
 
-@wrong("split_heads", cause="swaps the wrong axes: the result is (B, T, d_head, H)", kind="shape")
-def split_heads_4(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError("n_heads does not divide d_model")
-    return x.reshape(B, T, n_heads, d_model // n_heads).transpose(2, 3)
-
-
-@wrong(
-    "split_heads",
-    cause="fills the pieces into a float32 tensor, so another dtype is lost",
-    kind="dtype",
-)
-def split_heads_5(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError("n_heads does not divide d_model")
-    d_head = d_model // n_heads
-    heads = torch.zeros(B, n_heads, T, d_head, device=x.device)
-    for h in range(n_heads):
-        heads[:, h] = x[:, :, h * d_head : (h + 1) * d_head]
-    return heads
-
-
-@wrong("split_heads", cause="copies with .data, so no gradient comes back to x", kind="gradient")
-def split_heads_6(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError("n_heads does not divide d_model")
-    return x.data.view(B, T, n_heads, d_model // n_heads).transpose(1, 2).contiguous()
-
-
-@wrong(
-    "split_heads",
-    cause="cuts d_head too small without an error if n_heads does not divide d_model",
-    kind="error",
-)
-def split_heads_7(x, n_heads):
-    d_head = x.shape[-1] // n_heads
-    return torch.stack([x[..., h * d_head : (h + 1) * d_head] for h in range(n_heads)], dim=1)
-
-
-@right("split_heads", how="chunks the last axis and stacks")
-def split_heads_8(x, n_heads):
-    if x.shape[-1] % n_heads != 0:
-        raise ValueError(f"{x.shape[-1]} features cannot be cut into {n_heads} heads")
-    return torch.stack(torch.chunk(x, n_heads, dim=-1), dim=1)
-
-
-@right("split_heads", how="view and permute, made contiguous")
-def split_heads_9(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
-    return x.view(B, T, n_heads, d_model // n_heads).permute(0, 2, 1, 3).contiguous()
-
-
-@wrong("merge_heads", cause="joins the positions with the features, too", kind="shape")
-def merge_heads_4(x):
-    return x.transpose(1, 2).flatten(1)
-
-
-@wrong("merge_heads", cause="squeezes away axes of length 1, of the batch for example", kind="size")
-def merge_heads_5(x):
-    return torch.cat([x[:, h] for h in range(x.shape[1])], dim=-1).squeeze()
-
-
-@right("merge_heads", how="concatenates the heads along the features")
-def merge_heads_7(x):
-    return torch.cat(x.unbind(dim=1), dim=-1)
-
-
 class _Given(nn.Module):
     """What the notebook gives, and four right projections."""
 
@@ -199,29 +127,6 @@ class MultiHeadAttention_14(_Given):
         return output, weights
 
 
-@wrong("captured_variance", cause="squares after the running sum instead of before", kind="value")
-def captured_variance_4(matrix):
-    s = torch.linalg.svdvals(matrix).cumsum(dim=-1)
-    return s**2 / s[..., -1:] ** 2
-
-
-@wrong(
-    "captured_variance",
-    cause="adds 1e-6 to the total, so the shares of a small matrix are too small",
-    kind="extreme",
-)
-def captured_variance_7(matrix):
-    s = torch.linalg.svdvals(matrix).square()
-    return s.cumsum(dim=-1) / (s.sum(dim=-1, keepdim=True) + 1e-6)
-
-
-@right("captured_variance", how="the full decomposition, singular values scaled first")
-def captured_variance_8(matrix):
-    _, s, _ = torch.linalg.svd(matrix, full_matrices=False)
-    shares = (s / s.norm(dim=-1, keepdim=True)) ** 2
-    return torch.cumsum(shares, dim=-1)
-
-
 @wrong(
     "collaborative_heads",
     cause="multiplies q with mixing without an axis for the heads, which does not fit",
@@ -255,36 +160,6 @@ def collaborative_heads_8(q, k, v, mixing, d_head):
 def collaborative_heads_9(q, k, v, mixing, d_head):
     mixed = q.unsqueeze(1) * mixing[:, None, :]  # (B, H, T_q, d_shared)
     return masked_attention(mixed * math.sqrt(q.shape[-1] / d_head), k.unsqueeze(1), v)
-
-
-@wrong("share_heads", cause="names no axis, so the result is flat", kind="shape")
-def share_heads_3(x, n_heads):
-    if n_heads % x.shape[1]:
-        raise ValueError("H_kv does not divide n_heads")
-    return torch.repeat_interleave(x, n_heads // x.shape[1])
-
-
-@wrong("share_heads", cause="always repeats twice, whatever n_heads is", kind="size")
-def share_heads_4(x, n_heads):
-    if n_heads % x.shape[1]:
-        raise ValueError("H_kv does not divide n_heads")
-    return torch.stack([x, x], dim=2).flatten(1, 2)
-
-
-@right("share_heads", how="a new axis behind the heads, expanded and joined")
-def share_heads_7(x, n_heads):
-    B, H_kv, T, d_head = x.shape
-    if n_heads % H_kv:
-        raise ValueError(f"{H_kv} heads cannot be shared by {n_heads}")
-    return x[:, :, None].expand(-1, -1, n_heads // H_kv, -1, -1).reshape(B, n_heads, T, d_head)
-
-
-@right("share_heads", how="a list of head numbers as index")
-def share_heads_8(x, n_heads):
-    group, rest = divmod(n_heads, x.shape[1])
-    if rest:
-        raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
-    return x[:, [h // group for h in range(n_heads)]]
 
 
 # --- head_updates ----------------------------------------------------------------------------

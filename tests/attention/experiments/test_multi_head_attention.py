@@ -7,7 +7,6 @@ from attention.experiments.multi_head_attention import errors, two_pointers
 from attention.masked_attention import causal_mask
 from attention.multi_head_attention import (
     MultiHeadAttention,
-    captured_variance,
     collaborative_heads,
     share_heads,
 )
@@ -39,18 +38,6 @@ def test_two_heads_go_on_where_one_stops_look_at_one_item_each_and_are_missed(mo
     assert sorted([first.index(max(first)), second.index(max(second))]) == [0, 1]
     assert min(max(first), max(second)) > 0.7
     experiments.silence(*trained[2])
-    ax = experiments.directions(trained, MultiHeadAttention, captured_variance)
-    one, two = (line.get_ydata() for line in ax.lines[:2])
-    assert one[6] > 0.95 > two[6]  # one head asks in 7 directions, two heads in 14
-    assert two[13] > 0.95
-
-
-def test_two_heads_that_ask_the_same_need_no_more_directions_than_one():
-    layer = MultiHeadAttention(28, 2)
-    for part in (layer.W_q, layer.W_k):
-        part.weight.data[14:] = part.weight.data[:14]
-    shares = captured_variance(experiments.side_by_side(layer))
-    assert shares[13] > 0.9999
 
 
 def test_figures_of_cost_and_of_sharing():

@@ -14,6 +14,7 @@ from autograder.term.adapt import adapt, exercises
 from autograder.term.course_file import Choices, LessonChoice
 
 SLUG = "07_multi_head_attention"
+OTHER = "05_scaled_dot_product_attention"
 SLUGS = course_file.there(ROOT)
 
 
@@ -43,13 +44,13 @@ def test_each_exercise_is_found_with_its_minutes_and_stages(slug):
 
 @pytest.mark.parametrize("kind", ["solutions", "lessons"])
 def test_other_points_stand_in_the_check_and_in_every_text(kind):
-    made = adapted(SLUG, kind, points={"split_heads": 4, "MultiHeadAttention": 7.5})
+    made = adapted(SLUG, kind, points={"head_updates": 4, "MultiHeadAttention": 7.5})
     one = exercises(made["cells"])
-    assert (one["split_heads"].points, one["MultiHeadAttention"].points) == (4, 7.5)
-    assert one["merge_heads"].points == 1
+    assert (one["head_updates"].points, one["MultiHeadAttention"].points) == (4, 7.5)
+    assert one["heads_by_hand"].points == 2
     assert "●●○ medium · 8 minutes · 4 points" in text(made)
     assert "shares of 5; in this class all of it earns 7.5 points" in text(made)
-    assert f"**Points** {18 + 2 + 2.5:g} " in made["cells"][0]["source"]
+    assert f"**Points** {12 + 2 + 2.5:g} " in made["cells"][0]["source"]
     before = read(SLUG, kind)
     assert made["metadata"] == before["metadata"]
     names = [[cell_metadata.grade_id(cell) for cell in one["cells"]] for one in (made, before)]
@@ -60,37 +61,38 @@ def test_an_optional_exercise_stays_and_earns_nothing():
     made = adapted(SLUG, optional=("collaborative_heads",))
     assert exercises(made["cells"])["collaborative_heads"].points == 0
     assert "optional: it earns no points in this class" in text(made)
-    assert "**Points** 15 " in made["cells"][0]["source"]
+    assert "**Points** 9 " in made["cells"][0]["source"]
     assert len(made["cells"]) == len(read(SLUG)["cells"])
 
 
 def test_an_exercise_that_is_left_out_is_gone_with_its_text_and_its_minutes():
-    before, made = read(SLUG), adapted(SLUG, without=("break_share_heads",))
+    left_out = "break_scaled_dot_product_attention"
+    before, made = read(OTHER), adapted(OTHER, without=(left_out,))
     gone = exercises(before["cells"]).keys() - exercises(made["cells"]).keys()
-    assert gone == {"break_share_heads"} and "Exercise 7.7" not in text(made)
-    assert "break_share_heads" not in text(made) and "Exercise 7.8" in text(made)
-    assert "**Time** 80 minutes" in made["cells"][0]["source"]
-    assert "**Points** 17 " in made["cells"][0]["source"]
+    assert gone == {left_out} and "Exercise 5.4" not in text(made)
+    assert left_out not in text(made) and "Exercise 5.5" in text(made)
+    assert "**Time** 67 minutes" in made["cells"][0]["source"]
+    assert "**Points** 13 " in made["cells"][0]["source"]
 
 
 def test_what_stands_above_the_heading_of_an_exercise_in_its_cell_stays():
-    before = read(SLUG)
-    place = exercises(before["cells"])["split_heads"].section[0]
-    assert before["cells"][place]["source"].startswith("## Splitting")
+    before = read(OTHER)
+    place = exercises(before["cells"])["dot_product_statistics"].section[0]
+    assert before["cells"][place]["source"].startswith("## How large")
     made = copy.deepcopy(before)
-    adapt(made, LessonChoice(SLUG, without=("split_heads",)))
-    assert made["cells"][place]["source"] == "## Splitting and merging"
-    assert "split_heads" not in exercises(made["cells"])
+    adapt(made, LessonChoice(OTHER, without=("dot_product_statistics",)))
+    assert made["cells"][place]["source"] == "## How large is a dot product?"
+    assert "dot_product_statistics" not in exercises(made["cells"])
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"points": {"split_head": 2}}, "no exercise of it; did you mean split_heads?"),
-        ({"optional": ("x",)}, "x is no exercise of it; there are: split_"),
-        ({"points": {"split_heads": 2}, "optional": ("split_heads",)}, "stands in two of points"),
+        ({"points": {"head_update": 2}}, "no exercise of it; did you mean head_updates?"),
+        ({"optional": ("x",)}, "x is no exercise of it; there are: Multi"),
+        ({"points": {"head_updates": 2}, "optional": ("head_updates",)}, "stands in two of"),
         ({"points": {"MultiHeadAttention": 3}}, "has 4 stages, each earned by itself"),
-        ({"without": ("split_heads",)}, "called further down"),
+        ({"without": ("head_updates",)}, "called further down"),
         ({"optional": tuple(exercises(read(SLUG)["cells"]))}, "leave the whole lesson out"),
     ],
 )

@@ -10,40 +10,6 @@ from attention.multi_head_attention import attend
 from tests.locked.careless import careless
 
 
-@careless("split_heads", "device", how="head by head into zeros without a device")
-def split_heads_1(x, n_heads):
-    B, T, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
-    d_head = d_model // n_heads
-    heads = torch.zeros(B, n_heads, T, d_head, dtype=x.dtype)
-    for h in range(n_heads):
-        heads[:, h] = x[:, :, h * d_head : (h + 1) * d_head]
-    return heads
-
-
-@careless("split_heads", "other_order", how="chunks, stacked: another layout in memory")
-def split_heads_2(x, n_heads):
-    d_model = x.shape[-1]
-    if d_model % n_heads:
-        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
-    return torch.stack(x.chunk(n_heads, dim=-1), dim=1)
-
-
-@careless("merge_heads", "device", how="head by head into zeros without a device")
-def merge_heads_1(x):
-    B, H, T, d_head = x.shape
-    merged = torch.zeros(B, T, H * d_head, dtype=x.dtype)
-    for h in range(H):
-        merged[:, :, h * d_head : (h + 1) * d_head] = x[:, h]
-    return merged
-
-
-@careless("merge_heads", "other_order", how="joins the heads along the last axis")
-def merge_heads_2(x):
-    return torch.cat(list(x.unbind(1)), dim=-1)
-
-
 class _Projections(nn.Module):
     def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
         super().__init__()
@@ -95,59 +61,6 @@ class MultiHeadAttention_2(_Projections):
             self.weights.append(weights)
         result = self.W_o(torch.cat(contexts, dim=-1))
         return (result, torch.cat(self.weights, dim=1)) if return_weights else result
-
-
-@careless("captured_variance", "plain_numbers", how="a running sum that starts at 0.0")
-def captured_variance_1(matrix):
-    squares = torch.linalg.svdvals(matrix) ** 2
-    running, shares = 0.0, []
-    for square in squares.unbind(-1):
-        running = running + square
-        shares.append(running)
-    return torch.stack(shares, dim=-1) / running.unsqueeze(-1)
-
-
-@careless("captured_variance", "device", how="entry by entry into zeros without a device")
-def captured_variance_2(matrix):
-    squares = torch.linalg.svdvals(matrix).square()
-    shares = torch.zeros(squares.shape, dtype=squares.dtype)
-    for i in range(squares.shape[-1]):
-        shares[..., i] = squares[..., : i + 1].sum(dim=-1) / squares.sum(dim=-1)
-    return shares
-
-
-@careless("share_heads", "device", how="numbers of heads without a device")
-def share_heads_1(x, n_heads):
-    if n_heads % x.shape[1]:
-        raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
-    return x[:, torch.arange(n_heads) // (n_heads // x.shape[1])]
-
-
-@careless("share_heads", "plain_numbers", how="a list of Python ints as an index")
-def share_heads_2(x, n_heads):
-    if n_heads % x.shape[1]:
-        raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
-    return x[:, [h * x.shape[1] // n_heads for h in range(n_heads)]]
-
-
-@careless("share_heads", "extra_axis", "device", how="times ones along an axis of its own")
-def share_heads_3(x, n_heads):
-    B, H_kv, T, d_head = x.shape
-    if n_heads % H_kv:
-        raise ValueError(f"H_kv={H_kv} does not divide n_heads={n_heads}")
-    ones = torch.ones(1, 1, n_heads // H_kv, 1, 1, dtype=x.dtype)
-    return (x.unsqueeze(2) * ones).reshape(B, n_heads, T, d_head)
-
-
-@careless("break_share_heads", "seed", how="random keys, global seed")
-def break_share_heads_1():
-    torch.manual_seed(0)
-    return torch.randn(1, 2, 3, 4), 4
-
-
-@careless("break_share_heads", "plain_numbers", how="counts from 0 in float32")
-def break_share_heads_2():
-    return torch.tensor([float(i) for i in range(8)]).view(1, 2, 2, 2), 4
 
 
 @careless("collaborative_heads", "device", "dtype", how="head by head into zeros of float32")
