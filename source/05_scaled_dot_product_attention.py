@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 05 · Why divide by √d?
 #
-# A dot product is the cheapest way to compare a query with a key. It has a flaw that grows with the
-# length of the vectors. One division fixes it, and gives you the formula at the heart of every
+# A dot product is the cheapest way to compare a query with a key. It has one flaw, which grows with
+# the length of the vectors. One division fixes it. The result is the formula at the heart of every
 # Transformer.
 #
 # **After this lesson** you can
 # - say why dot products of long vectors are large, and how that stops learning,
 # - write **scaled dot-product attention** and a **self-attention head**,
 # - say why queries, keys and values get matrices of their own,
-# - compare recurrence, convolution and attention: cost, steps in a row, longest path.
+# - compare recurrence, convolution and attention: cost, sequential steps, longest path.
 #
 # **Time** 72 minutes, ★ 20 more · **Points** 14 · **GPU** not needed · **You need** lessons 00 and
 # 04
@@ -22,27 +22,23 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.experiments import scaled_dot_product_attention as experiments
-from attention.experiments import translator_so_far
-from attention.provided import demand
-from attention.provided.figures import moving, plots
-from attention.provided.predictions import compare
 from autograder import check
 
-torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
-
 # %% [markdown]
-# ## What fails without this idea
+# ## Long vectors, one winner
 # Take one query and eight keys, all random. No key is special, so several should get some weight.
 # Now make the vectors longer:
 
 # %% demo=true
+torch.set_num_threads(1)  # faster for small matrices
 largest = experiments.weights_of_random_keys(lengths=(4, 64, 1024))
 
 # %% [markdown]
 # At *d* = 1024 nearly all the weight goes to one key. Nothing matches; the vectors are merely long.
 #
-# ## The idea
-# Bring the scores to the same spread before the softmax, whatever the length of the vectors.
+# ## The formula of every Transformer
+# Bring the scores to the same spread before the softmax, whatever the length of the vectors:
+# divide them by the root of that length.
 #
 # ![Queries times transposed keys give one score for every pair. The scores are divided by the root
 # of d_k, masked if there is a mask, and turned into weights by a softmax along each row. The
@@ -61,6 +57,8 @@ largest = experiments.weights_of_random_keys(lengths=(4, 64, 1024))
 # By hand, with two queries and three keys of length 4, so that √d is 2:
 
 # %%
+from attention.provided import demand  # the exercises below use it
+
 q_by_hand = [[2.0, 0.0, 1.0, 0.0], [0.0, 3.0, 0.0, 1.0]]
 k_by_hand = [[1.0, 0.0, 2.0, 0.0], [0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0]]
 v_by_hand = [10.0, 20.0, 30.0]
@@ -77,8 +75,8 @@ for query in q_by_hand:
 # ### Exercise 5.1 · `dot_product_statistics`
 # ●○○ easy · 5 minutes · 1 point
 #
-# Measure it first. Row *i* of `q` and row *i* of `k` make a pair. Return the mean and the variance
-# of the `n` dot products.
+# Row *i* of `q` and row *i* of `k` make a pair. Return the mean and the variance of the `n` dot
+# products.
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
@@ -101,6 +99,8 @@ check.dot_product_statistics(dot_product_statistics)
 # *d* grows 64-fold, from 4 to 256, by which factor does the **variance** of the dot product grow?
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # a number, 1 if it stays as it is; None skips this
 
 # %% demo=true
@@ -109,8 +109,8 @@ compare(prediction, variances[256] / variances[4], "growth of the variance")
 
 # %% [markdown]
 # *Dot products of 20 000 random pairs at four lengths: all centred on 0, and each curve twice as
-# wide as the one before it, for vectors four times as long.* The variance is *d*, so the spread,
-# the **standard deviation**, is √*d*. We divide by √*d*, not by *d*.
+# wide as the one before it, for vectors four times as long.* The variance is *d*. The spread, or
+# **standard deviation**, is its root, √*d*. That is why we divide by √*d* and not by *d*.
 #
 # ### Why it is exactly *d*
 # Let all entries be independent, with mean 0 and variance 1. One term of the dot product has
@@ -165,12 +165,12 @@ ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 
 # %% [markdown]
 # *Size of the softmax's Jacobian against the length of the vectors, both axes logarithmic; lines
-# are medians, bands hold the middle half of the queries.* Divided by √d it keeps its size.
-# Undivided it falls by many powers of ten, and with it every gradient that must pass from the
-# context to queries and keys. Such a softmax is **saturated**.
+# are medians, bands hold the middle half of the queries.* With scores divided by √d it keeps its
+# size. Without the division it falls by many powers of ten. So does every gradient on its way from
+# the context to queries and keys. Such a softmax is **saturated**.
 
 # %% [markdown]
-# ## The formula
+# ## Scaled dot-product attention
 # ### Exercise 5.3 · `scaled_dot_product_attention`
 # ●●○ medium · 12 minutes · 3 points
 #
@@ -181,8 +181,8 @@ ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 # batch, a batch and heads. A `mask` may come with it: bool, `True` where the query **may** look at
 # the key. A forbidden key must get the weight 0, and the others of its row still sum to 1. With
 # `return_weights=True` return the pair `context, weights`. Scores of ±1000 are fine, and gradients
-# flow back to `q`, `k` and `v`, as they must from here on through all that a network is made of.
-# You may use `torch.softmax` now.
+# flow back to `q`, `k` and `v`, as they must through every part of a network from here on. You may
+# use `torch.softmax` now.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -210,14 +210,14 @@ check.scaled_dot_product_attention(scaled_dot_product_attention)
 # ### Exercise 5.4 · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
-# A classmate's function passes every test that they have tried. It is still wrong.
+# A classmate's function passed all of their own tests. It is still wrong.
 
 # %% broken="divides_by_the_root_of_d_v"
 from autograder.mistakes.scaled_dot_product_attention import divides_by_the_root_of_d_v
 
 # %% [markdown]
-# Write a function without arguments that returns an input `(q, k, v)`, three tensors, for which the
-# answer is wrong. Your input must have shapes that the exercise allows.
+# Write a function without arguments that returns an input `(q, k, v)`, three tensors, for which
+# this answer is wrong. Your input must have shapes that the exercise allows.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -235,31 +235,46 @@ from attention.scaled_dot_product_attention import break_scaled_dot_product_atte
 check.break_scaled_dot_product_attention(break_scaled_dot_product_attention)
 
 # %% [markdown]
-# ## Break it
-# Change *d*, for one query and ten keys that stay the same random numbers. From which *d* on is the
-# largest weight close to 1 without the division? And with it?
+# ## Can training repair large scores?
+# First change *d* yourself, for one query and ten keys made of the same random numbers. From which
+# *d* on is the largest weight close to 1 without the division? And with it?
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.scale()
 
 # %% [markdown]
-# Can training repair this? Each of 16 queries is a rotated key, and a matrix `W` must learn to turn
-# it back, so that query *i* attends to key *i*. Again *d* is 512, and the loss is the squared error
-# of the context.
+# Now let a model learn. Each of 16 queries is a rotated key, and a matrix `W` must learn to turn it
+# back, so that query *i* attends to key *i*. Here *d* is 512, and the loss is the squared error of
+# the context.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# q = keys @ rotation @ W * factor
+# context = scaled_dot_product_attention(q, keys, torch.eye(n))
+# error = (context - torch.eye(n)).square().sum(dim=1).mean()
+# scores = q @ keys.T / d**0.5
+# loss = F.cross_entropy(scores, torch.arange(n)) if log_loss else error
+# (gradient,) = torch.autograd.grad(loss, W)
+# with torch.no_grad():
+#     W -= rate * gradient
+# ```
+# </details>
 
 # %% demo=true
 axes = experiments.scale_or_size(scaled_dot_product_attention)
 
 # %% [markdown]
-# *Squared error of the context against training step for six settings, one line for each of three
-# seeds; printed is the error after 120 steps.*
-# - Divided, the error falls to nearly 0. Undivided, it stops almost at once: most rows give a wrong
-#   key the weight 1.
-# - Divided, but with `W` started √512 times larger, it **fails as well**.
-# - Undivided, but with `W` started √512 times smaller, it learns nearly everything. With a smaller
-#   learning rate besides, its curve is that of the first panel. So the size of the scores matters,
+# *Squared error of the context after 120 steps for six settings, a dot for each of three seeds.*
+# - Divided, the error falls to nearly 0. Not divided, it stops almost at once: most rows give a
+#   wrong key the weight 1.
+# - Divided, but with `W` started √512 times larger, training **fails as well**.
+# - Not divided, but with `W` started √512 times smaller, it learns nearly everything. With a
+#   smaller rate besides, it ends where the first setting ends. So the size of the scores matters,
 #   not the division.
-# - Undivided, but with −log of the right weight as the loss, it learns within ten steps: the
+# - Not divided, but with −log of the right weight as the loss, it learns within ten steps. The
 #   gradient of this loss is large wherever a weight is wrong.
 #
 # So large scores stop learning **where the loss reaches them through the context only**, and so
@@ -267,7 +282,7 @@ axes = experiments.scale_or_size(scaled_dot_product_attention)
 # right.
 #
 # Why, then, did the scaled score learn so slowly in lesson 04? Its queries and keys are states of a
-# GRU. How large are they, and their scores, before training?
+# GRU. How large are they before training, and how large are their scores?
 
 # %% demo=true
 for seed in (0, 1, 2):
@@ -275,8 +290,8 @@ for seed in (0, 1, 2):
 
 # %% [markdown]
 # *Root mean square of a query's entries, and spread of the undivided scores of one query.* The
-# entries are far smaller than 1, so for *d* = 64 the scores spread by about a half, not by 8.
-# Divided by 8, all weights are nearly equal. Dividing by √d assumes entries of variance 1. That
+# entries are far smaller than 1, so for *d* = 64 the scores spread by about a half, not by 8. After
+# the division by 8 all weights are nearly equal. Dividing by √d assumes entries of variance 1. That
 # holds, at best, at the **start** of training: later, queries and keys are no longer independent.
 
 # %% [markdown]
@@ -289,8 +304,8 @@ for seed in (0, 1, 2):
 found = experiments.weight_on_itself(scaled_dot_product_attention)
 
 # %% [markdown]
-# Every token looks at itself: $x_i \cdot x_i$ is about *d*, and its products with other tokens are
-# only about √*d*. Then *it* learns nothing from *animal*. So each role gets a matrix of its own:
+# Every token looks at itself: $x_i \cdot x_i$ is about *d*, while its products with other tokens
+# are only about √*d*. Then *it* gets nothing from *animal*. So each role gets a matrix of its own:
 #
 # ![The rows of x, one a word, go through three matrices: q = x W_q is what a word looks for, k = x
 # W_k how it is found, v = x W_v what it tells. The query of it and the key of animal make a score:
@@ -298,6 +313,20 @@ found = experiments.weight_on_itself(scaled_dot_product_attention)
 #
 # Does this help? Here is a task. Each of eight items carries its own name, four numbers, and the
 # name of another item. Its output should be the other item's four numbers.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0)
+# for _ in range(steps):
+#     x, y = pointing_items(32, generator)  # (32, 8, 20) and (32, 8, 4)
+#     loss = (model(x) - y).square().mean()
+#     optimizer.zero_grad()
+#     loss.backward()
+#     optimizer.step()
+#     losses.append(loss.item())
+# ```
+# </details>
 
 # %% demo=true
 ax = experiments.projections()
@@ -305,7 +334,7 @@ ax = experiments.projections()
 # %% [markdown]
 # *Loss after 300 steps for six ways to make q, k and v, three seeds each.* What brings it close to
 # 0 are two matrices, one for the queries and one for the keys. One for the values is not needed
-# here (why not? Open question 1). The Transformer gives each role a projection:
+# here (open question 1 asks why). The Transformer gives each role a projection:
 #
 # $$q = x\,W_q, \qquad k = x\,W_k, \qquad v = x\,W_v$$
 #
@@ -323,12 +352,13 @@ ax = experiments.projections()
 #
 # Write the head: three `nn.Linear` without bias, named `W_q`, `W_k` and `W_v`, and a `forward` that
 # attends. `forward` may call your `scaled_dot_product_attention` or PyTorch's own,
-# `F.scaled_dot_product_attention`, whose mask is called `attn_mask`. Scores may be in the hundreds.
+# `F.scaled_dot_product_attention`, whose mask is called `attn_mask`. Your head must also work when
+# scores reach several hundred.
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
 # `nn.Linear(d_model, d_head)` acts on the last axis: `(B, T, d_model)` becomes `(B, T, d_head)`.
-# Both attention functions scale by themselves.
+# Both attention functions do the scaling.
 # </details>
 # <details><summary>Hint 2 · “the module has other parameters”</summary>
 #
@@ -386,8 +416,8 @@ print("3 queries, 500 keys: a context of shape", tuple(context.shape))
 # ### Exercise 5.6 · `attention_multiplications`
 # ●○○ easy · 4 minutes · 1 point
 #
-# Count the multiplications of numbers in the two matrix products of attention: queries with keys,
-# and weights with values.
+# How many multiplications of numbers are there in the two matrix products of attention, queries
+# with keys and weights with values?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -420,13 +450,13 @@ slower_from = experiments.race(SelfAttentionHead)
 # %% [markdown]
 # *Time against length on one core, for one sequence and for a batch of 64, projections included,
 # both axes logarithmic, on the machine that built this notebook.* One short sequence is faster with
-# attention, although it multiplies more: an RNN takes many small products one after another,
+# attention, although it multiplies more: an RNN makes many small products one after another,
 # attention a few large ones. In a batch the RNN's products are large, too, and the advantage is
 # gone. For long sequences attention is slower, because its work grows with *T*² (lesson 18).
 
 # %% [markdown]
 # ## How far is it from one word to another?
-# Lesson 02 measured how much a word counts that was read n steps before. Here is the same for a
+# Lesson 02 measured how much a word still counts n steps after it was read. Here is the same for a
 # GRU, a convolution and your head, all untrained, on random inputs:
 
 # %% demo=true
@@ -460,6 +490,8 @@ ax = experiments.reach(SelfAttentionHead)
 # three matrices, as in 5.5. Nothing else has changed since lesson 04.
 
 # %% demo=true
+from attention.experiments import translator_so_far
+
 _ = translator_so_far.up_to("05", scaled_dot_product_attention=scaled_dot_product_attention)
 
 # %% [markdown]
@@ -489,7 +521,8 @@ compare(prediction, outcome, "with W_q and W_k, dividing")
 # lifts the divided score in two of three runs. Why, is open.)
 #
 # ## Limits
-# Scores of a trained model may become large again. And every pair of positions costs a score.
+# The division sets the size of the scores at the start of training; later they may become large
+# again. And every pair of positions costs a score.
 #
 # ## Something of your own
 # Write attention by hand. Choose a sentence of five to ten words and a rule, such as "a pronoun
@@ -498,15 +531,18 @@ compare(prediction, outcome, "with W_q and W_k, dividing")
 # rule. Show the picture: `plots.heatmap(weights, queries=words, keys=words)`. Where does it fail?
 
 # %%
+from attention.provided.figures import plots
+
 # Your own experiment. It is handed in with the notebook, and not graded.
 
 # %% [markdown]
 # ## Summary
-# A dot product of random vectors of length *d* has variance *d*. Divided by √*d*, scores start at a
-# size at which a gradient passes the softmax. In self-attention one sequence is queries, keys and
-# values, each by a matrix of its own; in cross-attention keys and values come from another. In the
-# translator, matrices for queries and keys make the division pay. Attention does not know the
-# order. Any two words are one step apart, but the cost grows with T_q · T_k.
+# A dot product of random vectors of length *d* has variance *d*. After the division by √*d*, scores
+# start at a size that lets gradients through the softmax. In self-attention, queries, keys and
+# values come from one sequence, through a matrix each; in cross-attention, keys and values come
+# from another. In the translator, dividing pays only together with matrices for queries and keys.
+# Attention does not know the order of the words. Any two words are one step apart, but the cost
+# grows with T_q · T_k.
 #
 # **Next** [06 · Who may look at whom?](../06_masked_attention/06_masked_attention.ipynb) There the
 # mask gets a lesson of its own.
@@ -542,8 +578,8 @@ compare(prediction, outcome, "with W_q and W_k, dividing")
 # Graded in three parts: `grad_v` (1), `grad_q` and `grad_k` with d_k = 1 (2), with any
 # d_k and leading axes (1).
 #
-# Do by hand what autograd does elsewhere: from the gradient of a loss with respect to the context,
-# find those with respect to `q`, `k` and `v`. The weights of the forward pass are given.
+# Do by hand what autograd does elsewhere: you are given the gradient of a loss with respect to the
+# context, and the weights of the forward pass. Find the gradients with respect to `q`, `k` and `v`.
 #
 # With scores $s = q\,k^\top / \sqrt{d_k}$, weights $p = \text{softmax}(s)$ and context $c = p\,v$,
 # and $g_a$ for the gradient with respect to $a$:
@@ -576,7 +612,7 @@ check.attention_backward(attention_backward)
 
 # %% [markdown]
 # Because of the factor $p_i$, a key with weight 0 receives no gradient. If one weight is 1, the
-# bracket is 0 as well. Those are the flat lines of the training above.
+# bracket is 0 as well. That is why training stopped above where scores were large.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, section 3.2.1 and its footnote on the

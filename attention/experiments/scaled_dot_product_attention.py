@@ -19,9 +19,9 @@ from attention.experiments.score_functions import Scored
 from attention.experiments.sequence_to_sequence import steps_back
 from attention.experiments.translator_so_far import train_with
 from attention.provided.data.numbers import numbers
-from attention.provided.figures import plots
+from attention.provided.figures import plots, seeds
 from attention.provided.measuring import timing
-from attention.provided.training_steps import fewer, one_thread, take_steps
+from attention.provided.training_steps import fewer, one_thread
 from attention.score_functions import score as score_of_a_kind
 
 SEEDS = (0, 1, 2)
@@ -81,16 +81,17 @@ def fetch(roles: str, seed: int, steps: int = 300) -> list[float]:
     The loss is the mean squared error of a report; always saying 0 has a loss of 1.
     """
     torch.manual_seed(seed)
-    generator = torch.Generator().manual_seed(seed + 100)
+    generator, losses = torch.Generator().manual_seed(seed + 100), list[float]()
     model = Fetcher(roles)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0)
-
-    def loss() -> Tensor:
-        x, y = pointing_items(32, generator)
-        error: Tensor = model(x) - y
-        return error.square().mean()
-
-    return list(take_steps((loss() for _ in range(steps)), optimizer))
+    for _ in range(steps):
+        x, y = pointing_items(32, generator)  # (32, 8, 20) and (32, 8, 4)
+        loss = (model(x) - y).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
 
 
 def fetch_items(roles: str, steps: int, seed: int) -> dict[str, float]:
@@ -177,31 +178,31 @@ def turn_back(
     d: int = 512,
     n: int = 16,
     steps: int = 120,
-) -> tuple[list[float], Tensor]:
+) -> list[float]:
     """Train W by plain gradient descent such that query i, a rotated key, finds key i again.
 
     factor    the queries are multiplied by it: √d undoes the division of the scores by √d
     start     the first W is multiplied by it
     log_loss  whether the loss is -log of the right weight, taken from the scores, instead of the
               squared error of the context
-    returns   the squared error of the context at every step, and the last scores (n, n)
+    returns   the squared error of the context at every step
     """
     draw = torch.Generator().manual_seed(seed)
     keys = torch.randn(n, d, generator=draw)
     rotation = torch.linalg.qr(torch.randn(d, d, generator=draw)).Q
     W = (start * torch.randn(d, d, generator=draw) / d**0.5).requires_grad_()
-    errors, scores = [], torch.zeros(n, n)
+    errors = []
     for _ in range(steps):
         q = keys @ rotation @ W * factor
         context = scaled_dot_product_attention(q, keys, torch.eye(n))
-        scores = q @ keys.T / d**0.5
         error = (context - torch.eye(n)).square().sum(dim=1).mean()
+        scores = q @ keys.T / d**0.5
         loss = F.cross_entropy(scores, torch.arange(n)) if log_loss else error
         (gradient,) = torch.autograd.grad(loss, W)
         with torch.no_grad():
             W -= rate * gradient
         errors.append(error.item())
-    return errors, scores.detach()
+    return errors
 
 
 ROOT_D = 512**0.5
@@ -209,36 +210,30 @@ SMALL = {"factor": ROOT_D, "start": 1 / ROOT_D}
 SETTINGS: dict[str, dict[str, Any]] = {
     "divided": {},
     "not divided": {"factor": ROOT_D},
-    "divided, W starts\n√512 times larger": {"start": ROOT_D},
-    "not divided, W starts\n√512 times smaller": SMALL,
-    "the same, and the rate\n512 times smaller": SMALL | {"rate": 0.05 / 512},
-    "not divided, the loss is\n−log of the right weight": {"factor": ROOT_D, "log_loss": True},
+    "divided, W starts √512 times larger": {"start": ROOT_D},
+    "not divided, W starts √512 times smaller": SMALL,
+    "the same, and the rate 512 times smaller": SMALL | {"rate": 0.05 / 512},
+    "not divided, loss: −log of the right weight": {"factor": ROOT_D, "log_loss": True},
 }
 
 
-def scale_or_size(scaled_dot_product_attention: Attend) -> Any:
-    """Draw `turn_back` with and without the division, and what else may make scores small.
+def scale_or_size(scaled_dot_product_attention: Attend) -> Axes:
+    """Draw where `turn_back` ends with and without the division, and what else makes scores small.
 
-    Changed: the division, the size of the first W, the rate, the loss, as the titles say. Kept:
+    Changed: the division, the size of the first W, the rate, the loss, as the names say. Kept:
     keys, rotation, 120 steps. Three seeds each.
     """
-    axes = plots.panels(2, 3, width=3.2, height=2.3)
-    for ax, (name, setting) in zip(axes.flat, SETTINGS.items(), strict=True):
+    ends: dict[str, list[float]] = {}
+    print(f"{'squared error':<44} after 10 steps       after 120 steps")
+    for name, setting in SETTINGS.items():
         runs = [
             turn_back(scaled_dot_product_attention, **setting, seed=seed)
             for seed in SEEDS[: fewer(3, most=1)]
         ]
-        for errors, _ in runs:
-            ax.plot(errors, color=plots.BLUE, linewidth=1.2)
-        ax.set_title(name, fontsize=10)
-        ax.set(ylim=(-0.05, 2), yticks=[0, 1, 2], xlabel="step", ylabel="squared error")
-        ax.label_outer()
-        print(f"{' '.join(name.split()):<50}", [round(errors[-1], 3) for errors, _ in runs])
-        if name == "divided":
-            spread = [round(scores.std().item(), 2) for _, scores in runs]
-            own = [round(scores.diagonal().mean().item(), 2) for _, scores in runs]
-    print("divided, after training: standard deviation of the scores", spread, " right key", own)
-    return axes
+        ends[name] = [errors[-1] for errors in runs]
+        columns = ("  ".join(f"{errors[at]:.3f}" for errors in runs) for at in (9, -1))
+        print(f"{name:<44}", "   ".join(columns))
+    return seeds.dots(ends, xlabel="squared error after 120 steps", stroke=False)
 
 
 def divided_by(
@@ -249,7 +244,7 @@ def divided_by(
     returns  "loss", the squared error at the last step
     """
     factor, rate = d ** (0.5 - power), 0.05 * times
-    errors, _ = turn_back(scaled_dot_product_attention, factor, rate=rate, seed=seed, d=d)
+    errors = turn_back(scaled_dot_product_attention, factor, rate=rate, seed=seed, d=d)
     return {"loss": round(errors[-1], 5)}
 
 
@@ -309,16 +304,12 @@ ROLES = {
 
 def projections() -> Axes:
     """Draw what `fetch` ends at for six ways to make q, k and v, three seeds each."""
-    ax: Axes = plots.panels(width=5.6, height=2.7)
-    for row, (name, roles) in enumerate(ROLES.items()):
+    ends = {}
+    for name, roles in ROLES.items():
         runs = [fetch(roles, seed, steps=fewer(300, most=10)) for seed in SEEDS]
-        ends = [sum(losses[-20:]) / len(losses[-20:]) for losses in runs]
-        ax.plot(ends, [row] * 3, "o", color=plots.BLUE, alpha=0.7)
-        print(f"{name:<32}", [round(end, 3) for end in ends])
-    ax.set_yticks(range(len(ROLES)), list(ROLES))
-    ax.set(xlim=(-0.03, 1.03), ylim=(len(ROLES) - 0.5, -0.5))
-    ax.set_xlabel("loss after 300 steps (always saying 0: 1)")
-    return ax
+        ends[name] = [sum(losses[-20:]) / len(losses[-20:]) for losses in runs]
+        print(f"{name:<32}", [round(end, 3) for end in ends[name]])
+    return seeds.dots(ends, xlabel="loss after 300 steps (always saying 0: 1)", stroke=False)
 
 
 @torch.no_grad()
