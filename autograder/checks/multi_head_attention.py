@@ -307,7 +307,7 @@ def _sends_gradients(module, oracle, cotangent, *inputs):
 
 @check(
     rests_on=(
-        "from the heads' contexts and $W_o$, the update of every head: (B, H, T, d_model)",
+        "From the heads' contexts and $W_o$, compute the update of every head: (B, H, T, d_model)",
         "the first d_head rows belong to head 0, the next d_head to head 1, and so on",
         "added up over the heads, it is the merged contexts times W_o",
     )

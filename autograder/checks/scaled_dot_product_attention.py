@@ -303,7 +303,7 @@ def _head(x, W_q, W_k, W_v, mask=None):
         "queries, keys and values are three views of the same sequence",
         "bool that broadcasts to (B, T, T); True = may attend",
         "each role gets a matrix of its own",
-        "Scores may be in the hundreds",
+        "Your head must also work when scores reach several hundred",
     )
 )
 def SelfAttentionHead(student, draw):  # noqa: N802
@@ -367,7 +367,7 @@ def _same_gradient(got, wanted, name):
 @check(
     without={"care": "only whole numbers go in, and only a whole number comes out"},
     rests_on=(
-        "Count the multiplications of numbers in the two matrix products of attention",
+        "How many multiplications of numbers are there in the two matrix products of attention",
         "an int; the scale, the softmax and the projections are left out",
     ),
 )
@@ -397,7 +397,7 @@ OF_ALL = "with any d_k and leading axes"
 @check(
     without={"gradients": "the results are gradients already, not differentiated again"},
     rests_on=(
-        "find those with respect to `q`, `k` and `v`",
+        "Find the gradients with respect to `q`, `k` and `v`",
         "(grad_q, grad_k, grad_v), shaped like q, k and v",
         "gradient of a loss with respect to the context",
     ),
