@@ -73,8 +73,8 @@ place = sum(power * metre for power, metre in zip(powers, metres, strict=True)) 
 print(f"go to metre {place:.2f}")
 
 # %% [markdown]
-# The next line refuses what makes no sense, here a temperature of 0 or below, with a ValueError. It
-# is given in the exercises of this course.
+# The next line raises a ValueError if the temperature makes no sense, such as 0. The exercises
+# contain such lines; you need not write them.
 
 # %%
 from attention.provided import demand
@@ -155,8 +155,8 @@ print(f"prediction at 4.25: {predicted:.3f}")
 # `None` adds an axis of length 1:
 
 # %%
-at, keys = torch.tensor([4.25, 5.0]), torch.tensor([1.36, 3.40, 6.05])  # (T_q,), (T_k,)
-print(at[:, None] - keys[None, :])  # (T_q, 1) minus (1, T_k) is (T_q, T_k)
+asked, keys = torch.tensor([4.25, 5.0]), torch.tensor([1.36, 3.40, 6.05])  # (T_q,), (T_k,)
+print(asked[:, None] - keys[None, :])  # (T_q, 1) minus (1, T_k) is (T_q, T_k)
 
 # %% [markdown]
 # ### Exercise 1.2 · `nadaraya_watson`
@@ -247,7 +247,7 @@ ax = experiments.fit(nadaraya_watson, 0.3)
 # high; at the right end it is too low.
 #
 # Now move the bandwidth and the query yourself. Watch how many examples get a visible weight as the
-# bandwidth grows, and put the query into the gap.
+# bandwidth grows, and put the query into the gap. The other kernels come next.
 
 # %% demo=true
 from attention.provided.figures import moving
