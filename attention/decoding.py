@@ -12,8 +12,7 @@ from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.demand import counts, positive, within
-from attention.provided.models.beam_search import Pieces, in_batches
-from attention.provided.models.beam_search import search as side_by_side
+from attention.provided.models.beam_search import in_batches
 from attention.provided.models.key_value_cache import CachedDecoder, RepeatingDecoder, limits
 from attention.provided.training_steps import evaluation
 
@@ -71,37 +70,6 @@ def top_p_filter(logits, p):
     return logits.masked_fill(dropped, -math.inf)  # (B, V)
 
 
-def plain_beam_search(next_log_probs, beam, max_length):
-    """Search for one sentence with lists and loops: written to be read, not to be fast.
-
-    next_log_probs  a function: the ids so far, a list from BOS on -> (V,), log-probabilities of
-                    what may follow
-    beam            number of beginnings that are kept: K
-    returns         the K best found, tuples of log-probability and ids after BOS: the finished
-                    ones, best first, and behind them those that were cut off, best first
-
-    Raises ValueError for a beam or a max_length below 1.
-    """
-    counts(beam=beam, max_length=max_length)
-    beams, ended = [(0.0, [BOS])], []
-    for _ in range(max_length):
-        candidates = []
-        for score, ids in beams:
-            if ids[-1] == EOS:  # finished: it stays in the race with the score that it has
-                candidates.append((score, ids))
-                continue
-            for token, log_p in enumerate(next_log_probs(ids).tolist()):
-                if log_p > -math.inf:
-                    candidates.append((score + log_p, [*ids, token]))
-        candidates.sort(key=lambda one: one[0], reverse=True)
-        beams = candidates[:beam]
-        # What has ended is written down: it is not lost when others drive it out of the beam.
-        ended += [one for one in beams if one[1][-1] == EOS and one not in ended]
-    ended.sort(key=lambda one: one[0], reverse=True)
-    found = ended + [one for one in beams if one[1][-1] != EOS]
-    return [(score, ids[1:]) for score, ids in found[:beam]]
-
-
 def trace_beam_search():
     """Two steps of a beam search with K = 2, worked out by hand.
 
@@ -115,6 +83,44 @@ def trace_beam_search():
     origins = [[0, 0], [1, 0]]
     tokens = [["old", "small"], ["dog", "fox"]]
     return scores, origins, tokens
+
+
+def plain_beam_search(next_log_probs, beam, max_length):
+    """Search for one sentence with lists and loops.
+
+    next_log_probs  a function: the ids so far, a list from BOS on -> (V,), the log-probabilities of
+                    all tokens as the next one; -inf: impossible, no candidate
+    beam            how many beginnings are kept after each step: K
+    max_length      the largest number of tokens, EOS included
+    returns         at most K pairs (log-probability, list of the ids after BOS): the sentences that
+                    have ended, best first, and behind them the beams that were cut off, best first
+
+    Raises ValueError for a beam or a max_length below 1.
+
+    >>> def ends_or_goes_on(ids):  # EOS with 0.25, token 3 with 0.75
+    ...     return torch.tensor([0, 0, 0.25, 0.75]).log()
+    >>> found = plain_beam_search(ends_or_goes_on, beam=2, max_length=1)
+    >>> [(round(math.exp(log_p), 2), ids) for log_p, ids in found]
+    [(0.25, [2]), (0.75, [3])]
+    """
+    counts(beam=beam, max_length=max_length)
+    # exercise: about 15 lines
+    beams, ended = [(0.0, [BOS])], []
+    for _ in range(max_length):
+        candidates = []
+        for score, ids in beams:
+            if ids[-1] == EOS:
+                candidates.append((score, ids))
+                continue
+            for token, log_p in enumerate(next_log_probs(ids).tolist()):
+                if log_p > -math.inf:
+                    candidates.append((score + log_p, [*ids, token]))
+        candidates.sort(key=lambda one: one[0], reverse=True)
+        beams = candidates[:beam]
+        ended += [one for one in beams if one[1][-1] == EOS and one not in ended]
+    ended.sort(key=lambda one: one[0], reverse=True)
+    found = ended + [one for one in beams if one[1][-1] != EOS]
+    return [(score, ids[1:]) for score, ids in found[:beam]]
 
 
 def beam_step(scores, log_probs, finished):
@@ -131,7 +137,6 @@ def beam_step(scores, log_probs, finished):
     >>> beam_step(torch.tensor([[-1.0, -1.5]]), log_probs, torch.tensor([[False, False]]))
     (tensor([[-2.0000, -2.5000]]), tensor([[0, 1]]), tensor([[1, 2]]))
     """
-    # exercise: about 6 lines
     B, K, V = log_probs.shape
     goes_on = torch.full_like(log_probs, -math.inf)
     goes_on[:, :, PAD] = 0
@@ -139,46 +144,6 @@ def beam_step(scores, log_probs, finished):
     totals = (scores.unsqueeze(2) + log_probs).flatten(1)  # (B, K · V)
     scores, place = totals.topk(K, dim=1)  # (B, K)
     return scores, place // V, place % V
-
-
-def keep_best(best, kept, values, written, ended):
-    """Remember the N best hypotheses that have ended so far, whatever becomes of their beams.
-
-    best     (B, N)     values of those that were kept before, best first; -inf: none there yet
-    kept     (B, N, T)  their ids, filled up with PAD
-    values   (B, K)     what each beam is worth after this step: the larger, the better
-    written  (B, K, T)  its ids, filled up with PAD
-    ended    (B, K)     bool: the beam has written EOS in this step
-    returns  best and kept as they are now; where best is -inf, any ids may stand in kept
-
-    >>> written, ended = torch.tensor([[[6, 2, 0], [6, 7, 0]]]), torch.tensor([[True, False]])
-    >>> best, kept = torch.tensor([[-3.0]]), torch.tensor([[[2, 0, 0]]])
-    >>> keep_best(best, kept, torch.tensor([[-2.0, -1.0]]), written, ended)
-    (tensor([[-2.]]), tensor([[[6, 2, 0]]]))
-    """
-    # exercise: about 5 lines
-    N = best.shape[1]
-    values = torch.cat([best, values.masked_fill(~ended, -math.inf)], dim=1)  # (B, N + K)
-    best, place = values.sort(dim=1, descending=True, stable=True)  # of equals the earlier one
-    ids = torch.cat([kept, written], dim=1)  # (B, N + K, T)
-    return best[:, :N], ids.take_along_dim(place[:, :N].unsqueeze(2), dim=1)
-
-
-def length_normalised(scores, lengths, alpha):
-    """Divide log-probabilities by the length penalty ((5 + length) / 6) ** alpha.
-
-    scores   (B, K)  log-probabilities of whole sentences
-    lengths  (B, K)  their numbers of tokens, EOS included; or (B, 1), if all of a row are equal
-    alpha    0: nothing changes; the larger, the more a long sentence is favoured
-    returns  (B, K)
-
-    Source: Wu et al. (2016), section 7.
-
-    >>> length_normalised(torch.tensor([[-6.0, -6.0]]), torch.tensor([[1, 7]]), alpha=1.0)
-    tensor([[-6., -3.]])
-    """
-    penalty = ((5 + lengths) / 6) ** alpha  # (B, K)
-    return scores / penalty
 
 
 class CachedAttention(nn.Module):
@@ -213,22 +178,6 @@ class CachedAttention(nn.Module):
             v = torch.cat([self.values, v], dim=2)  # (B, H, T, d_head)
         self.keys, self.values = k, v
         return self.W_o(merge_heads(masked_attention(q, k, v)))  # (B, 1, d_model)
-
-
-def follow_beams(cache, origin):
-    """Reorder what is remembered of the beams: each takes over that of the beam it comes from.
-
-    cache    (B · K, …)  row b · K + j belongs to beam j of source b
-    origin   (B, K)      the beam of the same source, 0 … K - 1, that each new beam comes from
-    returns  (B · K, …)
-
-    >>> follow_beams(torch.tensor([10, 11, 20, 21]), torch.tensor([[0, 0], [1, 0]]))
-    tensor([10, 10, 21, 20])
-    """
-    # exercise: about 3 lines
-    B, K = origin.shape
-    first = K * torch.arange(B, device=origin.device).unsqueeze(1)  # (B, 1)
-    return cache[(first + origin).flatten()]
 
 
 def write(model, source, choose, max_length=100, cache=True):
@@ -298,19 +247,9 @@ def beam_search(
     The other arguments are those of `write`. Raises ValueError where `write` does, and for a beam
     or a batch below 1 or an alpha below 0.
     """
-    pieces = Pieces(beam_step, keep_best, follow_beams, length_normalised)
     kind, most = CachedDecoder if cache else RepeatingDecoder, limits(source, max_length)
-    ids, totals = in_batches(pieces, kind, model, source, most, beam, alpha, batch)
+    ids, totals = in_batches(beam_step, kind, model, source, most, beam, alpha, batch)
     return (ids, totals) if return_scores else ids
-
-
-def search(decoder, most, beam, alpha, n=1):
-    """Search for the n best translations of the sources that a decoder has read.
-
-    See `attention.provided.models.beam_search.search`; the pieces are those of this lesson.
-    """
-    pieces = Pieces(beam_step, keep_best, follow_beams, length_normalised)
-    return side_by_side(pieces, decoder, most, beam, alpha, n)
 
 
 # Inputs on which a wrong answer shows

@@ -45,8 +45,6 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
     smoothing  share of the probability that is spread evenly over the whole vocabulary
     returns    ()  0, with a gradient of 0, if no token is real
 
-    A score of -inf rules a token out. The loss is infinite only where that token is asked for: not
-    where PAD stands nor, with smoothing=0, where another token is right.
     Refuses a smoothing that is not from 0 to 1.
     Source: Szegedy et al. (2016), section 7.
 
@@ -55,14 +53,12 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
     tensor(1.3863)
     """
     demand.within(0, 1, smoothing=smoothing)
-    # exercise: about 6 lines
+    # exercise: about 5 lines
     log_p = torch.log_softmax(logits, dim=-1)  # (B, T, vocab_size)
     loss = -log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)  # (B, T)
-    if smoothing > 0:  # 0 times an infinite mean is NaN
-        loss = (1 - smoothing) * loss - smoothing * log_p.mean(dim=-1)
+    loss = (1 - smoothing) * loss - smoothing * log_p.mean(dim=-1)  # (B, T)
     real = target != PAD
-    # Selected, since 0 times an infinite loss is NaN. So is 0 / 0.
-    return loss[real].sum() / real.sum().clamp(min=1)
+    return loss[real].sum() / real.sum().clamp(min=1)  # 0 / 1 without a real token: 0 / 0 is NaN
 
 
 def batch_by_tokens(lengths, max_tokens):
@@ -110,7 +106,6 @@ def epoch_order(n_batches, seed, epoch):
     True
     """
     demand.counts(0, n_batches=n_batches, seed=seed, epoch=epoch)
-    # exercise: about 3 lines
     order = list(range(n_batches))
     random.Random(f"{seed} {epoch}").shuffle(order)
     return order
@@ -296,7 +291,6 @@ def average_checkpoints(checkpoints):
     {'w': tensor([2.5000])}
     """
     demand.counts(checkpoints=len(checkpoints))
-    # exercise: about 8 lines
     averaged = {}
     for name, last in checkpoints[-1].items():
         if last.is_floating_point():

@@ -3,7 +3,6 @@
 import torch
 
 from attention.provided import demand
-from attention.transformer_blocks import layer_parameters
 
 
 def training_flops(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
@@ -51,13 +50,12 @@ def training_memory(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
     """
     demand.counts(0, B=B, T=T)
     demand.counts(d_model=d_model, n_heads=n_heads, d_ff=d_ff, n_layers=n_layers)
-    # exercise: about 5 lines
-    weights = 4 * n_layers * layer_parameters(d_model, d_ff)
-    per_head = 1 if fused else T
-    per_token = 8 * d_model + 2 * 2 + d_ff + n_heads * per_head
-    activations = 4 * n_layers * B * T * per_token
+    attention, feed_forward = 4 * (d_model + 1) * d_model, 2 * d_model * d_ff + d_ff + d_model
+    weights = 4 * n_layers * (attention + feed_forward + 2 * 2 * d_model)  # two norms
+    # For each token: 8 vectors, two numbers of each norm, the hidden units, the attention weights.
+    per_token = 8 * d_model + 2 * 2 + d_ff + n_heads * (1 if fused else T)
     parts = {"weights": weights, "gradients": weights, "moments": 2 * weights}
-    return parts | {"activations": activations}
+    return parts | {"activations": 4 * n_layers * B * T * per_token}
 
 
 def loss_scaling(gradients, scale, good_steps=0, patience=2000):

@@ -12,12 +12,10 @@
 # - make one step from several batches (**gradient accumulation**) that equals one big batch,
 # - **evaluate** on text that was not learned from, and recognise **over-fitting**.
 #
-# **Time** 100 minutes, ★ 50 more · **Points** 18 · **GPU** not needed · **You need** lessons 02
+# **Time** 100 minutes, ★ 35 more · **Points** 16 · **GPU** not needed · **You need** lessons 02
 # and 10
 
 # %%
-import random
-
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -39,7 +37,7 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 # each step repeats nine tenths of the one before.
 
 # %% demo=true
-# These helpers answer exercises 11.6 and 11.9: they are hidden while these are graded.
+# These helpers answer exercise 11.6: they are hidden while it is graded.
 from attention.experiments import training as experiments  # noqa: E402
 
 ends = experiments.two_rates()
@@ -210,10 +208,6 @@ axes = experiments.warm_up_by_depth()
 # Return the mean of this loss over all real tokens, and 0 if there is none. Where the target is PAD
 # there is no loss, neither from the first part nor from the second.
 #
-# A score of −∞ rules a token out. Its log-probability is −∞ too, and 0 · ∞ is NaN. So do not
-# multiply by 0: leave out the losses that do not count (`loss[mask]`), and with smoothing = 0 the
-# second part.
-#
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Each of the two parts gives one number per token. Then take the mean over the real tokens.
@@ -320,7 +314,7 @@ from attention.training import ModelAndLoss
 # ### Exercise 11.4 · `TrainStep`
 # ●●● hard · 25 minutes · 3 points
 #
-# In stages, each earned by itself: one batch (0.5), several batches and steps (1.5), the loss
+# Graded in four parts: one batch (0.5), several batches and steps (1.5), the loss
 # returned (0.5), clipping and training mode (0.5).
 #
 # Write the step of the figure. `self.loss` is the mean over the real tokens of *one* batch.
@@ -418,6 +412,23 @@ compare(prediction, round(outside[len(losses)], 3), "held-out loss")
 # 0.904 = 0.10. So compare each curve with its own line: the held-out loss may lie below the
 # training loss.
 #
+# ## The mean of the last weights
+# Each step is noisy, so the last weights are the result of chance, too. Vaswani and colleagues
+# averaged the weights of the last checkpoints, number by number. A checkpoint is a copy of all
+# weights; here there is one every 10 steps.
+
+# %% given="average_checkpoints"
+from attention.training import average_checkpoints
+
+# %% demo=true
+for count in (1, 3, 5):
+    model.load_state_dict(average_checkpoints(checkpoints[-count:]))
+    print(f"mean of the last {count}: held-out loss {evaluation(held_out).item():.4f}")
+
+# %% [markdown]
+# Three are better than one. The mean of five reaches back to step 40, when the held-out loss was
+# still twice as high.
+#
 # ## Which parts were needed?
 # Here is the same training over 120 steps, with one part changed at a time and three seeds each
 # (recorded):
@@ -482,13 +493,13 @@ axes = experiments.parts_changed()
 
 # %% [markdown]
 # ## Write the rest yourself ★
-# So far you have only used four parts of the loop. `python -m attention.train` needs each of them;
-# with `--mine` it takes yours, which `autograder collect` gathers.
+# So far you have only used two parts of the training. `python -m attention.train` needs them; with
+# `--mine` it takes yours, which `autograder collect` gathers.
 #
 # ### Exercise 11.6 · `batch_by_tokens` ★
 # ●●○ medium · 18 minutes · 3 points
 #
-# In stages, each earned by itself: in the order of length (1), filled as far as it goes (1.5), a
+# Graded in three parts: in the order of length (1), filled as far as it goes (1.5), a
 # sentence too long, or none (0.5).
 #
 # Take the sentences from shortest to longest, and close a batch when one more would make it too
@@ -516,30 +527,7 @@ from attention.training import batch_by_tokens
 check.batch_by_tokens(batch_by_tokens)
 
 # %% [markdown]
-# ### Exercise 11.7 · `epoch_order` ★
-# ●○○ easy · 8 minutes · 1 point
-#
-# Return a random order that can be repeated: it depends on seed and epoch alone. So training can
-# resume in the middle of an epoch.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# `random.Random(x)` is a generator of its own that begins at `x`, a number or a text; `shuffle` is
-# one of its methods. (`hash` of a text changes each time Python starts.)
-# </details>
-# <details><summary>Hint 2 · “seed 0, epoch 1 and seed 1, epoch 0 are the same”</summary>
-#
-# A sum does not remember its terms. Two numbers with a space between them do.
-# </details>
-
-# %% exercise="epoch_order"
-from attention.training import epoch_order
-
-# %% check="epoch_order" points=1
-check.epoch_order(epoch_order)
-
-# %% [markdown]
-# ### Exercise 11.8 · `clip_gradients` ★
+# ### Exercise 11.7 · `clip_gradients` ★
 # ●●○ medium · 12 minutes · 2 points
 #
 # Shorten all gradients by one common factor, so that together, as one long vector, they have a norm
@@ -562,38 +550,6 @@ from attention.training import clip_gradients
 
 # %% check="clip_gradients" points=2
 check.clip_gradients(clip_gradients)
-
-# %% [markdown]
-# ### Exercise 11.9 · `average_checkpoints` ★
-# ●●○ medium · 10 minutes · 1 point
-#
-# Average the tensors of each name. Weights may be stored in 16 bits: add them up in float64, and
-# return the mean in the type of the weights.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Go through the names of the last checkpoint, and for each name through all checkpoints.
-# </details>
-# <details><summary>Hint 2 · types</summary>
-#
-# `double()` converts to float64, `to(dtype)` back. `is_floating_point()` tells what may be
-# averaged: a counter of steps may not.
-# </details>
-
-# %% exercise="average_checkpoints"
-from attention.training import average_checkpoints
-
-# %% check="average_checkpoints" points=1
-check.average_checkpoints(average_checkpoints)
-
-# %% demo=true
-for count in (1, 3, 5):
-    model.load_state_dict(average_checkpoints(checkpoints[-count:]))
-    print(f"mean of the last {count}: held-out loss {evaluation(held_out).item():.4f}")
-
-# %% [markdown]
-# Three are better than one. The mean of five reaches back to step 40, when the held-out loss was
-# still twice as high.
 
 # %% [markdown]
 # ## References

@@ -14,7 +14,7 @@
 # - **stop** a training anywhere and **resume** it to the last digit,
 # - share a batch among **several processes** without changing the step.
 #
-# **Time** 95 minutes · **Points** 9 · **GPU** used if there is one, not needed · **You need**
+# **Time** 75 minutes · **Points** 7 · **GPU** used if there is one, not needed · **You need**
 # lessons 02, 10 and 11
 
 # %%
@@ -27,7 +27,6 @@ from attention.experiments import training_on_gpu as experiments
 from attention.provided import demand
 from attention.provided.predictions import compare
 from attention.provided.rehearsal import rehearse
-from attention.transformer_blocks import layer_parameters
 from autograder import check
 
 torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
@@ -164,40 +163,24 @@ compare(prediction, half, "half of the peak from n =")
 # for each (lesson 11's *m* and *v*), and the **activations**, which the forward pass keeps for the
 # backward pass. A product needs both of its factors to compute their gradients, so it keeps both.
 #
-# ### Exercise 12.2 · `training_memory`
-# ●●○ medium · 20 minutes · 2 points
-#
-# Count the bytes of the four parts for a stack of pre-norm encoder layers, in float32. The
-# docstring says which operation keeps what; lesson 09's `layer_parameters(d_model, d_ff)` counts a
-# layer's parameters. The check compares with what PyTorch really keeps.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Go through the layer in order: norm, W_q W_k W_v, scores, softmax, context, W_o, norm, linear,
-# ReLU, linear. What does each keep that is not on your list yet?
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Count for one token first: nearly all are `(B, T, something)`. How many numbers for one token has
-# the table of attention weights, `(B, H, T, T)`?
-# </details>
-# <details><summary>Hint 3 · a smaller step</summary>
-#
-# With all sizes 1, and one token, 14 numbers are kept; 8 of them are vectors of d_model. (W_q, W_k
-# and W_v read the same tensor.)
-# </details>
+# For one pre-norm encoder layer and one token, the forward pass keeps eight vectors of length
+# d_model: what the first norm was applied to, its result (W_q, W_k and W_v read the same one),
+# query, key, value, the context, and what the second norm was applied to, and its result. To these
+# come two numbers for each norm, d_ff hidden units, and a row of T attention weights for each head.
 
-# %% exercise="training_memory"
+# %% given="training_memory"
 from attention.training_on_gpu import training_memory
 
-# %% check="training_memory" points=2
-check.training_memory(training_memory)
+# %%
+for B, T in ((1, 128), (16, 128), (16, 512)):
+    parts = training_memory(B, T, d_model=512, n_heads=8, d_ff=2048, n_layers=6)
+    print(f"{B:2d} sentences of {T}:", *(f"{k} {v / 2**20:.0f} MiB" for k, v in parts.items()))
 
 # %% demo=true
 ax = experiments.memory_by_length(training_memory)
 
 # %% [markdown]
-# *Bytes by your count against the length T of 16 sentences; gradients take as much as the weights.
+# *Bytes by this count against the length T of 16 sentences; gradients take as much as the weights.
 # Dots: what PyTorch keeps for one layer and one sentence, times 6 · 16.* Only the activations
 # depend on the batch. Those of the plain attention grow with T², since it keeps H · T weights for
 # each token. The fused kernel computes them again in the backward pass instead; lesson 18 builds
@@ -240,7 +223,7 @@ ax = experiments.gradient_sizes()
 # some gradients infinite. The right scale is not known beforehand, so it adapts: a step with an
 # infinite gradient is skipped and the scale halved, and after many good steps it is doubled.
 #
-# ### Exercise 12.3 · `loss_scaling`
+# ### Exercise 12.2 · `loss_scaling`
 # ●●○ medium · 15 minutes · 2 points
 #
 # Undo the scale and choose the next one, as the docstring says. The unscaled gradients are on the
@@ -420,7 +403,7 @@ losses = experiments.interrupted(save, resume)
 # *its* mean loss. Then they join their gradients, and all make the same step. What has to be done
 # so that it is the step that one process would make with the whole batch?
 #
-# ### Exercise 12.4 · `data_parallel_gradients`
+# ### Exercise 12.3 · `data_parallel_gradients`
 # ●○○ easy · 10 minutes · 2 points
 #
 # Join the gradients as the docstring says. The gradients that come out are on the device of those
@@ -443,7 +426,7 @@ from attention.training_on_gpu import data_parallel_gradients
 check.data_parallel_gradients(data_parallel_gradients)
 
 # %% [markdown]
-# ### Exercise 12.5 · `break_data_parallel_gradients` · Break this answer
+# ### Exercise 12.4 · `break_data_parallel_gradients` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # Here is a classmate's answer to the exercise before; PyTorch's `DistributedDataParallel` does the
@@ -484,8 +467,8 @@ experiments.two_processes()
 #
 # ## Something of your own
 # Plan a training that your machine could finish in one night. For three models of different sizes,
-# count FLOPs and bytes with your two functions, and predict from the ladder how many sentence pairs
-# each could learn from. Show the plan as a table. Which one would you start?
+# count FLOPs and bytes with these two functions, and predict from the ladder how many sentence
+# pairs each could learn from. Show the plan as a table. Which one would you start?
 
 # %%
 # Your own experiment. It is handed in with the notebook, and not graded.

@@ -11,7 +11,7 @@
 #   explain why the search needs a **length penalty**,
 # - keep **keys and values**, so that late tokens cost almost as little as early ones.
 #
-# **Time** 110 minutes, ★ 10 more · **Points** 19 · **GPU** not needed · **You need** lessons 05,
+# **Time** 100 minutes, ★ 10 more · **Points** 16 · **GPU** not needed · **You need** lessons 05,
 # 06, 07 and 10
 
 # %%
@@ -27,7 +27,7 @@ from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.demand import counts, positive, within
 from attention.provided.figures import moving
 from attention.provided.figures.explorer import Sentence, explorer
-from attention.provided.models.beam_search import Pieces, in_batches
+from attention.provided.models.beam_search import followed, in_batches
 from attention.provided.models.translators import long_numbers
 from attention.provided.predictions import compare
 from autograder import check
@@ -35,7 +35,7 @@ from autograder import check
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 
 # %% demo=true
-# The ready-made decoders answer exercise 13.8, so they are hidden while this lesson is graded.
+# The ready-made decoders answer exercise 13.7, so they are hidden while this lesson is graded.
 from attention.provided.models.key_value_cache import CachedDecoder, limits, RepeatingDecoder
 from attention.provided.training_steps import evaluation
 
@@ -181,7 +181,7 @@ check.top_k_filter(top_k_filter)
 # ### Exercise 13.3 · `top_p_filter`
 # ●●● hard · 18 minutes · 3 points
 #
-# In stages, each earned by itself: scores from large to small (1), scores in any order (1.5), where
+# Graded in three parts: scores from large to small (1), scores in any order (1.5), where
 # p is reached exactly (0.5).
 #
 # Keep each row's nucleus, the token that makes the sum reach p included. Some scores may already be
@@ -254,23 +254,8 @@ check.break_top_p_filter(break_top_p_filter)
 # %% [markdown]
 # ## Beam search
 # A **beam** search keeps the K best beginnings instead of one. At every step each is continued by
-# each of the V tokens, and of these K · V candidates the K best become the new beginnings. Two may
-# come from the same old one, and an old one may die out. For one sentence, lists and loops are
-# enough:
-
-# %% given="plain_beam_search"
-from attention.decoding import plain_beam_search
-
-# %% demo=true
-table = experiments.as_table(words, follows)  # (V, V); after a word without an entry comes EOS
-for K in (1, 2, 6):
-    found = plain_beam_search(lambda ids: table[ids[-1]], K, max_length=3)
-    shown = [f"{words[a]} {words[b]} {math.exp(log_p):.2f}" for log_p, (a, b, _) in found]
-    print(f"beam of {K}:", *shown, sep="   ")
-
-# %% [markdown]
-# A beam of 1 is greedy and finds “the dog”. A beam of 2 finds “a fox”. A beam of 6 sees all six
-# sentences: this is **exhaustive search**.
+# each of the V tokens, and of these K · V candidates the K best become the new beginnings, the
+# *beams*. Two may come from the same old one, and an old one may die out.
 #
 # ### Exercise 13.5 · `trace_beam_search`
 # ●○○ easy · 5 minutes · 1 point
@@ -305,95 +290,86 @@ from attention.decoding import trace_beam_search
 check.trace_beam_search(trace_beam_search)
 
 # %% [markdown]
-# ### Exercise 13.6 · `beam_step`
-# ●●● hard · 15 minutes · 4 points
-#
-# In stages, each earned by itself: the new scores (1), origins and tokens (1), several sources (1),
-# finished beams (1).
-#
-# You have just written down scores, origins and tokens. Now compute them for B sources at once. One
-# `topk` chooses for all sources, so every source always has K beams, and every beam V candidates.
-#
-# A **finished** beam, which has written EOS, goes on with PAD at a cost of 0, and with nothing
-# else. A beam that does not exist yet has the score −∞.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Replace the rows of finished beams. Add each beam's score to all its tokens. Then choose among
-# *all* beams of a source.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# To be added to `(B, K, V)`, `scores` needs a third axis of length 1. For `topk`, flatten the last
-# two axes.
-# </details>
-# <details><summary>Hint 3 · whose token is it?</summary>
-#
-# Places 0 … V - 1 belong to beam 0, the next V to beam 1. How do you get the beam and the token
-# from a place?
-# </details>
-# <details><summary>Hint 4 · pseudocode</summary>
-#
-# ```
-# a tensor like log_probs, full of -inf, with 0 in the column of PAD
-# where a beam is finished take its row, elsewhere that of log_probs
-# totals = score so far + log-probability, flat: (B, K · V)
-# the K best totals and their places; the beam and the token of each place
-# ```
-# </details>
+# A sentence may end while others are still growing. A beam that has written EOS is **finished**. It
+# competes on, as it is, against beams that grow and become less probable. It may still lose its
+# place:
 
-# %% exercise="beam_step"
-from attention.decoding import beam_step
-
-# %% check="beam_step" points=4
-check.beam_step(beam_step)
-
-# %% [markdown]
-# ### What falls out of the beam
-# In the language below, a sentence may end at once, with probability 0.25, or begin with token 3.
-# With a beam of 2 the first step leaves [3] and [EOS]. In the second step, [3, 3] and [3, 4] have
-# 0.3 each and push out the finished [EOS]. But every further token makes them less probable: after
-# four, the best has 0.075. The plain search still has the 0.25, in its list `ended`:
-
-# %% demo=true
+# %%
 nexts = {BOS: [0.25, 0.75, 0], 3: [0.2, 0.4, 0.4], 4: [0, 0.5, 0.5]}  # of EOS, 3 and 4
-for most in (1, 2, 4):
-    found = plain_beam_search(lambda ids: torch.tensor([0, 0, *nexts[ids[-1]]]).log(), 2, most)
-    print(f"{most} steps:", *(f"{ids} {math.exp(log_p):.3f}" for log_p, ids in found), sep="   ")
+for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 3, 4, 3], [3, 4, 3, 3]):
+    p = math.prod(nexts[a][b - EOS] for a, b in zip([BOS, *ids], ids, strict=False))
+    print(f"{len(ids)} tokens   {p:.3f}   {ids}")
 
 # %% [markdown]
-# ### Exercise 13.7 · `keep_best`
-# ●●○ medium · 8 minutes · 2 points
+# A beam of 2 begins with [3] and [EOS]. In the second step [3, 3] and [3, 4] have 0.3 each and push
+# [EOS] out. Yet every further token makes them less probable: after four, the best have 0.075. So
+# the search also keeps a list of all the sentences that have ended in a beam.
 #
-# Beside the beams, keep a second list: the N best finished hypotheses of each source (N = 1 for a
-# single translation). After each step, the beams that have just ended compete with this list for
-# its N places; unfinished beams do not take part. The value compared is the log-probability or,
-# later, the length-normalised score.
+# ### Exercise 13.6 · `plain_beam_search`
+# ●●● hard · 20 minutes · 4 points
+#
+# Graded in three parts: no sentence ends (1.5), finished beams (1.5), what falls out of the beam
+# (1).
+#
+# Write the search for one sentence, with lists and loops. In each of `max_length` steps:
+#
+# - Every unfinished beam is continued by each token that is possible, and `next_log_probs(ids)`
+#   tells the log-probability of each. A finished beam is a candidate as it is, with the score that
+#   it has.
+# - The K best candidates are the new beams. A beam that has just ended is also put on a list, which
+#   it never leaves.
+#
+# Return the sentences on the list, best first. If they are fewer than K, the unfinished beams
+# follow, best first, until there are K. Of equal scores any may come first.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Put the N kept values and the K new ones side by side. Which value makes sure that a beam that has
-# not ended in this step loses?
+# A beam is a pair: its score, and its ids from BOS on. What is the only beam before the first step?
+# Which score does a longer one have?
 # </details>
-# <details><summary>Hint 2 · the shapes</summary>
+# <details><summary>Hint 2 · sorting pairs</summary>
 #
-# The values are `(B, N + K)`, their ids `(B, N + K, T)`, the places of the N best `(B, N)`. With a
-# third axis of length 1, `take_along_dim` picks ids by them, along dim 1.
+# `candidates.sort(key=lambda one: one[0], reverse=True)` puts the best first.
+# `enumerate(log_probs.tolist())` gives pairs of a token and its log-probability.
 # </details>
 # <details><summary>Hint 3 · pseudocode</summary>
 #
 # ```
-# values of the beams, -inf where none has ended in this step
-# kept values and these, side by side; the N best and their places
-# the ids likewise; of each source those at its places
+# beams = [a beam of BOS alone]; ended = []
+# max_length times:
+#     candidates = []
+#     for each beam: itself if it ends with EOS, else it and each possible token
+#     beams = the K best candidates
+#     those of them that end with EOS and are not in ended yet go there
+# ended, sorted; then the beams that do not end with EOS; the first K of all, without BOS
 # ```
 # </details>
 
-# %% exercise="keep_best"
-from attention.decoding import keep_best
+# %% exercise="plain_beam_search"
+from attention.decoding import plain_beam_search
 
-# %% check="keep_best" points=2
-check.keep_best(keep_best)
+# %% check="plain_beam_search" points=4
+check.plain_beam_search(plain_beam_search)
+
+# %% demo=true
+table = experiments.as_table(words, follows)  # (V, V); after a word without an entry comes EOS
+for K in (1, 2, 6):
+    found = plain_beam_search(lambda ids: table[ids[-1]], K, max_length=3)
+    shown = [f"{words[a]} {words[b]} {math.exp(log_p):.2f}" for log_p, (a, b, _) in found]
+    print(f"beam of {K}:", *shown, sep="   ")
+
+# %% [markdown]
+# A beam of 1 is greedy and finds “the dog”. A beam of 2 finds “a fox”. A beam of 6 sees all six
+# sentences: this is **exhaustive search**.
+#
+# ### Many sources at once
+# On a GPU, lists and loops are slow. The next function takes one step for B sources together: one
+# `topk` chooses for all of them. So every source always has K beams, and every beam V candidates. A
+# finished beam goes on with PAD at a cost of 0, and with nothing else. A beam that does not exist
+# yet has the score −∞.
+
+# %% given="beam_step"
+from attention.decoding import beam_step
 
 # %% [markdown]
 # ## Long sentences are improbable
@@ -410,11 +386,7 @@ _ = experiments.wider_beams()
 # with |y|, the number of tokens, EOS included:
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
-
-# %% given="length_normalised"
-from attention.decoding import length_normalised
-
-# %% [markdown]
+#
 # ## What is computed twice
 # To write token t, the decoder of lesson 10 reads all t tokens again. But the mask hides the new
 # token from the old ones, so nothing changes for them. The new token needs only their **keys and
@@ -424,10 +396,10 @@ from attention.decoding import length_normalised
 # put after the three that are kept from before, and its query looks at all
 # four.](figures/key_value_cache.svg)
 #
-# ### Exercise 13.8 · `CachedAttention`
+# ### Exercise 13.7 · `CachedAttention`
 # ●●○ medium · 12 minutes · 4 points
 #
-# In stages, each earned by itself: the first position (1), all further positions (2), keys and
+# Graded in three parts: the first position (1), all further positions (2), keys and
 # values are remembered (1).
 #
 # Write causal self-attention that reads one position at a time. It must return what
@@ -467,41 +439,11 @@ check.CachedAttention(CachedAttention)
 # %% [markdown]
 # You need no mask, because later positions have not been read yet.
 #
-# In a beam search, new beam 0 may continue old beam 1. The keys and values must move with it, or
-# the beam goes on with the past of another sentence.
-#
-# ### Exercise 13.9 · `follow_beams`
-# ●●○ medium · 8 minutes · 1 point
-#
-# A cache has a row for each beam of each source, all along one axis: the K beams of source 0, then
-# those of source 1. `origin` says which beam *of the same source* each new beam comes from. Return
-# the rows of the cache in the order of the new beams.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# A tensor of row numbers, used as an index, picks rows in any order. Which row is beam j of source
-# b?
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# The first rows of the sources, as `(B, 1)`, and `origin`, `(B, K)`, add up to the row numbers.
-# Flatten them to `(B · K,)`. Make new tensors on `origin`'s device.
-# </details>
-
-# %% exercise="follow_beams"
-from attention.decoding import follow_beams
-
-# %% check="follow_beams" points=1
-check.follow_beams(follow_beams)
-
-# %% [markdown]
 # ## Writing
 # `CachedDecoder` uses cached attention in all layers of a model. Its `step` reads a token for each
 # row and returns the scores of the next one, with -inf for PAD and BOS, which are never written.
-# `RepeatingDecoder` computes everything again at each step. `beam_search` runs your `beam_step`,
-# `keep_best` and `follow_beams` for many sources side by side.
-#
-# Run the next three cells now; you may read them later.
+# `RepeatingDecoder` computes everything again at each step. In a beam search new beam 0 may
+# continue old beam 1; then the keys and values of old beam 1 move with it.
 
 # %% given="write"
 from attention.decoding import write
@@ -552,17 +494,17 @@ compare(prediction, growth, "without a cache, last ten / first ten")
 # beam.
 #
 # ## Break it
-# Let the beams change places, but leave their keys and values where they were. Does the model,
-# asked again without a cache, give the sentence the log-probability that the search has added up?
+# The cache has a row for each beam of each source, and `followed` says which row each new beam goes
+# on from. Let each go on from its own, whatever beam it continues. Does the model, asked again
+# without a cache, give the sentence the log-probability that the search has added up?
 
 
 # %% demo=true
-def stays(cache, origin):
-    return cache
+def stays(origin):  # (B, K) -> (B, K)
+    return followed(torch.arange(origin.shape[1]).expand_as(origin))
 
 
-follow = {"follows": follow_beams, "stays": stays}
-experiments.cache_that_stays(early, corpus, beam_search, follow)
+experiments.cache_that_stays(early, corpus, beam_search, stays)
 
 # %% [markdown]
 # There is no warning, but with all three models the search reports a score that its sentence does
@@ -587,8 +529,7 @@ experiments.cache_that_stays(early, corpus, beam_search, follow)
 # ## Summary
 # Greedy search takes the best next token, sampling a random one, and a beam keeps several
 # beginnings. A penalty favours longer sentences, since the most probable one may be too short. Keys
-# and values are kept, so late tokens cost almost as little as early ones. After `autograder
-# collect`, `python -m attention.train numbers --mine` searches with your functions.
+# and values are kept, so late tokens cost almost as little as early ones.
 #
 # **Next** [14 · Is it good?](../14_translation/14_translation.ipynb) Beams of every width write
 # translations, and a score compares them with references.

@@ -11,7 +11,7 @@
 # - show when a wider beam writes better translations, and when only more probable ones,
 # - read the translations of real sentences, and sort their errors.
 #
-# **Time** 70 minutes · **Points** 8 · **GPU** not needed · **You need** lessons 10 and 13
+# **Time** 65 minutes · **Points** 7 · **GPU** not needed · **You need** lessons 10 and 13
 
 # %%
 import math
@@ -114,41 +114,33 @@ from attention.translation import break_ngram_matches
 check.break_ngram_matches(break_ngram_matches)
 
 # %% [markdown]
-# For each n, matches divided by totals is the **precision**. Four decisions lead from the counts to
-# a score:
+# For each n, matches divided by totals is the **precision**. Three decisions lead from there to a
+# score:
 # - **Pool.** Add matches and totals over the whole corpus, then divide.
 # - **Geometric mean** of the four precisions. One near 0 pulls it down, however good the others
 #   are.
 # - **Brevity penalty.** Precision alone would reward saying only what is certain. If the hypotheses
 #   have fewer tokens in all, $c$, than the references, $r$, multiply by $\exp(1 - r/c)$.
-# - **Smoothing.** Where no n-gram of some order matches, the mean would be 0. sacrebleu's default,
-#   “exp”, gives the first such order half a match, the second a quarter, and so on.
 #
 # $$\mathrm{BLEU} = 100 \cdot \min\left(1,\ e^{1 - r/c}\right) \cdot
 # \left(\prod_{n=1}^{4} \frac{m_n}{t_n}\right)^{1/4}$$
 #
-# $m_n$ and $t_n$ are the matches and totals of order n, added over the corpus and smoothed.
+# $m_n$ and $t_n$ are the matches and totals of order n, added over the corpus.
 #
 # ### Exercise 14.3 · `bleu`
-# ●●● hard · 20 minutes · 3 points
+# ●●○ medium · 12 minutes · 2 points
 #
-# In stages, each earned by itself: precisions and their mean (1), brevity (1), smoothing and the
-# two cases of 0 (1).
+# Graded in three parts: precisions and their mean (1), brevity (0.5), no match (0.5).
 #
-# The statistics of N sentences come as tensors, so pooling is one sum. Two cases give 0: nothing
-# matches at all, or some order has no n-grams because all hypotheses are too short.
+# The statistics of N sentences come as tensors, so pooling is one sum. If no n-gram of some order
+# matches, the geometric mean is 0, and so is BLEU.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Pool first, then the two cases, then precisions, brevity and mean. A geometric mean is exp of the
-# mean of the logarithms.
+# Pool first, then precisions, brevity and mean. A geometric mean is exp of the mean of the
+# logarithms.
 # </details>
-# <details><summary>Hint 2 · the halvings</summary>
-#
-# Walk through the four orders and remember how many had no match so far. With matches (5, 2, 0, 0)
-# the numerators are 5, 2, 1/2, 1/4.
-# </details>
-# <details><summary>Hint 3 · ZeroDivisionError</summary>
+# <details><summary>Hint 2 · ZeroDivisionError</summary>
 #
 # If every hypothesis has fewer than four tokens, totals of some order are 0; if all are empty, c is
 # 0 too. Which case should come before any division?
@@ -157,7 +149,7 @@ check.break_ngram_matches(break_ngram_matches)
 # %% exercise="bleu"
 from attention.translation import bleu
 
-# %% check="bleu" points=3
+# %% check="bleu" points=2
 check.bleu(bleu)
 
 # %% given="corpus_statistics"
@@ -308,7 +300,7 @@ experiments.two_measures(bleu, corpus_statistics)
 # too few. Say before the experiment which measure counts. BLEU does not know what matters:
 # *siebenhundert* for *neunhundert* is one wrong piece, while a typing error that breaks a piece
 # into letters costs several. And it is a measure for whole corpora: a number with fewer than four
-# pieces has no 4-grams, so by itself its BLEU is 0.
+# pieces has no 4-grams, so alone its BLEU is 0.
 #
 # ## Real sentences
 # **Multi30k** (Elliott and colleagues, 2016) has 31 014 English descriptions of photographs and
@@ -402,8 +394,8 @@ axes = experiments.published()
 # ## Something of your own
 # Write five translations that BLEU gets wrong: good ones with a low score, and bad ones with a high
 # score. Use any language that you read, and score each with
-# `bleu(*corpus_statistics([hypothesis], [reference]))`. Show a table of hypothesis, reference, BLEU
-# and your own mark from 1 to 5. Which kind of error fools the measure most?
+# `score_of(*corpus_statistics([hypothesis], [reference]))`. Show a table of hypothesis, reference,
+# BLEU and your own mark from 1 to 5. Which kind of error fools the measure most?
 
 # %%
 # Your own experiment. It is handed in with the notebook, and not graded.

@@ -23,6 +23,7 @@ from attention.experiments.training import fresh
 from attention.provided.data.numbers import Batch, Corpus, numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.figures import plots
+from attention.provided.models import beam_search as batched
 from attention.provided.models import translators
 from attention.provided.models.attention_weights import watch_attention
 from attention.provided.models.translators import long_numbers, share_right, texts_of
@@ -216,17 +217,17 @@ def _milliseconds(model: Transformer, kind: Search, source: Tensor, length: int)
 
 
 def cache_that_stays(
-    model: Transformer, corpus: Corpus, beam_search: Search, follow: Mapping[str, Search]
+    model: Transformer, corpus: Corpus, beam_search: Search, stays: Search
 ) -> None:
     """Print what a search says of its sentences and what the model says, when asked again.
 
-    Only the function that reorders the caches changes. Below, the same for three models, recorded
-    by `leave_the_cache`, which can be run: `leave_the_cache(0, beam_search)`.
+    Only the rows of the caches change that the beams go on with. Below, the same for three models,
+    recorded by `leave_the_cache`, which can be run: `leave_the_cache(0, beam_search)`.
 
-    follow  label → a function in the place of `follow_beams`
+    stays  origins (B, K) → rows of the cache (B, K), in the place of `followed`
     """
     source, wanted = long_numbers(corpus)
-    for label, function in follow.items():
+    for label, function in (("follows", batched.followed), ("stays", stays)):
         ids, said, asked = _search_with(function, beam_search, model, source)
         print(f"the cache {label:<8} the search says {said.mean():6.2f}, the model", end=" ")
         print(f"{asked.mean():6.2f}   {texts_of(corpus, ids)[-1]}")
@@ -237,10 +238,10 @@ def cache_that_stays(
 
 
 def _search_with(
-    follow: Search, beam_search: Any, model: nn.Module, source: Tensor
+    rows: Search, beam_search: Any, model: nn.Module, source: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids of a search with ``follow`` for `follow_beams`; what it says of them, and the model."""
-    with mock.patch.dict(beam_search.__globals__, follow_beams=follow):
+    """Ids of a search with ``rows`` for `followed`; what it says of them, and the model."""
+    with mock.patch.object(batched, "followed", rows):
         ids, said = beam_search(model, source, 5, 1.0, max_length=80, return_scores=True)
     return ids, said, log_probability(model, source, ids)
 
@@ -360,8 +361,12 @@ def leave_the_cache(seed: int, beam_search: Any) -> dict[str, float]:
     """Search with caches that follow their beams and with some that stay; what the model says."""
     model, corpus = early(seed)
     source, wanted = long_numbers(corpus, EACH)
-    own, found = beam_search.__globals__["follow_beams"], {}
-    for name, follow in (("follows", own), ("stays", lambda rows, origin: rows)):
+    followed, found = batched.followed, {}
+
+    def stays(origin: Tensor) -> Tensor:
+        return followed(torch.arange(origin.shape[1]).expand_as(origin))
+
+    for name, follow in (("follows", followed), ("stays", stays)):
         ids, said, asked = _search_with(follow, beam_search, model, source)
         found[f"{name}: the search says"] = round(said.mean().item(), 3)
         found[f"{name}: the model says"] = round(asked.mean().item(), 3)

@@ -7,14 +7,15 @@ import math
 import torch
 from torch.nn import functional as F
 
+from attention.provided.stand_ins import Following
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
+from autograder.inside.stand_ins import STAND_IN
 
 F64 = torch.float64
 PAD, BOS, EOS = 0, 1, 2
 PROJECTIONS = ("W_q", "W_k", "W_v", "W_o")
-NEAR = {"rtol": 1e-5}  # for what integers are divided for: PyTorch does that in float32
 
 
 def _tensor(rows):
@@ -25,23 +26,6 @@ def _several(result, number, names):
     fits = isinstance(result, tuple | list) and len(result) == number
     expect.true(fits, f"the result is not {names}", expect.describe(result), names)
     return result
-
-
-def _table(draw, V, ends=0.0):
-    """Log-probabilities of the next token, given the last; PAD and BOS hardly ever come."""
-    logits = draw.normal(V, V, scale=2.0)
-    logits[:, [PAD, BOS]] -= 40
-    logits[:, EOS] += ends
-    return logits.log_softmax(1)
-
-
-def _greedy(table, max_length):
-    ids, total = [BOS], 0.0
-    while ids[-1] != EOS and len(ids) <= max_length:
-        row = table[ids[-1]].tolist()
-        ids.append(row.index(max(row)))
-        total += max(row)
-    return ids[1:], total
 
 
 @check(
@@ -305,48 +289,7 @@ def _adds_token_after_token(student, draw):
         expect.close(student(one, 0.3), one, "with a vocabulary of one token nothing should change")
 
 
-def _step(scores, log_probs, finished):
-    """The K best of all candidates of each source, in loops."""
-    rows = []
-    for beams, nexts, ends in zip(
-        *(x.tolist() for x in (scores, log_probs, finished)), strict=True
-    ):
-        candidates = []
-        for k, (score, row, end) in enumerate(zip(beams, nexts, ends, strict=True)):
-            row = [0.0 if v == PAD else -math.inf for v in range(len(row))] if end else row
-            candidates += [(score + log_p, k, v) for v, log_p in enumerate(row)]
-        rows.append(sorted(candidates, key=lambda one: -one[0])[: len(beams)])
-    return rows
-
-
-def _three(rows):
-    """Lists of (score, origin, token) as three tensors (B, K)."""
-    columns = [[[one[i] for one in row] for row in rows] for i in range(3)]
-    return _tensor(columns[0]), torch.tensor(columns[1]), torch.tensor(columns[2])
-
-
 SCORES, PLACES = "the new scores", "origins and tokens"
-
-
-def _same_step(student, inputs, expected, what, parts):
-    """Compare scores, origins and tokens, as far as these ``parts`` are asked for."""
-    got = _several(student(*inputs), 3, "new scores, origins and tokens")
-    names = {"scores": SCORES, "origins": PLACES, "tokens": PLACES}
-    for one, other, name in zip(got, expected, names, strict=True):
-        if names[name] in parts:
-            expect.shape(one, other.shape, axes="B, K")
-            expect.dtype(one, other.dtype)
-    if not expect.stands(SCORES):  # these may stand in another order: that is said already
-        got, expected = _in_their_order(*got), _in_their_order(*expected)
-    for one, other, name in zip(got, expected, names, strict=True):
-        if names[name] in parts:
-            expect.close(one, other, f"{what} the {name} are wrong")
-
-
-def _in_their_order(scores, origins, tokens):
-    """The same, in the order of the places that they come from."""
-    order = (origins * 100 + tokens).argsort(1)
-    return scores, origins.gather(1, order), tokens.gather(1, order)
 
 
 @check(
@@ -419,218 +362,6 @@ FOLLOWS = {
     "old": {"dog": 0.3, "fox": 0.7},
     "small": {"dog": 0.9, "fox": 0.1},
 }
-
-
-@check(
-    without={"gradients": "a search is nothing to learn from: numbers may come out"},
-    rests_on=(
-        "keep the K best of all these for each source",
-        "three (B, K), best first: the new scores, the old beam that each comes from",
-        "goes on with PAD at a cost of 0, and with nothing else",
-        "Two may come from the same old one, and an old one may die out",
-    ),
-    stages={SCORES: 1, PLACES: 1, "several sources": 1, "finished beams": 1},
-)
-def beam_step(student, draw):
-    """By hand, then all candidates in loops, then whole searches: narrow ones and a wide one."""
-    hand = _tensor([[[-9.0, -1.0, -2.0], [-9.0, -3.0, -1.25]]])
-    two = _tensor([[-1.0, -1.5]]), hand, torch.tensor([[False, False]])
-    chosen = _tensor([[-2.0, -2.75]]), torch.tensor([[0, 1]]), torch.tensor([[1, 2]])
-    # The surest token goes on from an improbable beam: sums of probabilities would take it.
-    sure = _tensor([[[-9.0, -1.0, -1.5], [-9.0, -4.0, -0.1]]])
-    unlikely = _tensor([[-1.0, -3.0]]), sure, two[2]
-    from_one = _tensor([[-2.0, -2.5]]), torch.tensor([[0, 0]]), torch.tensor([[1, 2]])
-    scores = draw.normal(3, 4).sort(descending=True).values - 2
-    log_probs = draw.normal(3, 4, 7, scale=2.0).log_softmax(2)
-    nothing = torch.zeros(3, 4, dtype=torch.bool)
-    for part in (SCORES, PLACES):
-        with expect.stage(part):
-            what = "for beams of -1 and -1.5 that go on with (-9, -1, -2) and (-9, -3, -1.25)"
-            _same_step(student, two, chosen, what, [part])
-            what = "for beams of -1 and -3 that go on with (-9, -1, -1.5) and (-9, -4, -0.1)"
-            _same_step(student, unlikely, from_one, what, [part])
-            for b in range(3):
-                inputs = scores[b : b + 1], log_probs[b : b + 1], nothing[:1]
-                what = "with B=1, K=4, V=7 and no beam finished"
-                _same_step(student, inputs, _three(_step(*inputs)), what, [part])
-    with expect.stage(SCORES), expect.care():
-        _one_beam_alive(student, False)
-    parts = [part for part in (SCORES, PLACES) if expect.stands(part)] or [SCORES, PLACES]
-    with expect.stage("several sources"):
-        inputs = scores, log_probs, nothing
-        what = "with B=3, K=4, V=7 and no beam finished"
-        _same_step(student, inputs, _three(_step(*inputs)), what, parts)
-    with expect.stage("finished beams"):
-        _goes_on_with_pad(student, hand, scores, log_probs, parts)
-        finished = torch.zeros(3, 4, dtype=torch.bool)
-        finished[0, 1], finished[1, 2], finished[2, :3] = True, True, True
-        inputs = draw.strided(scores), draw.strided(log_probs), draw.strided(finished)
-        if expect.stands("several sources"):
-            what = "with B=3, K=4, V=7 and some beams finished"
-            _same_step(student, inputs, _three(_step(*inputs)), what, parts)
-        if len(parts) == 2 and expect.stands("several sources"):
-            with expect.care():
-                _one_beam_alive(student, True)
-            for _ in range(2):
-                table, wide = _table(draw, 6), _table(draw, 5)
-                with expect.care():
-                    _search(student, table, wide)
-
-
-def _goes_on_with_pad(student, hand, scores, log_probs, parts):
-    """One source, by hand and in loops."""
-    ended = _tensor([[-2.5, -1.0]]), hand, torch.tensor([[True, False]])
-    expected = _tensor([[-2.25, -2.5]]), torch.tensor([[1, 0]]), torch.tensor([[2, PAD]])
-    what = "for a finished beam of -2.5 and one of -1 that goes on with (-9, -3, -1.25)"
-    _same_step(student, ended, expected, what, parts)
-    for b, places in enumerate(([1], [2], [0, 1, 2])):
-        finished = torch.tensor([[k in places for k in range(4)]])
-        inputs = scores[b : b + 1], log_probs[b : b + 1], finished
-        what = "with B=1, K=4, V=7 and some beams finished"
-        _same_step(student, inputs, _three(_step(*inputs)), what, parts)
-
-
-def _search(student, narrow, wide):
-    """Whole searches: with one beam, and with more than there are sentences."""
-    ids, _ = _searched(student, narrow, 1, 6)
-    expect.equal(ids, _greedy(narrow, 6)[0], "a search with one beam is not greedy")
-    best, most = _best_of_all(wide, 4)
-    ids, total = _searched(student, wide, 40, 4)
-    shown = [f"{row} of log-probability {_sum(wide, row):.6f}" for row in (ids, best)]
-    missed = _sum(wide, ids) < most - 1e-9  # not by ids: two sentences may have the same steps
-    what = "a search with more beams than there are sentences misses the most probable one"
-    expect.true(not missed, what, *shown)
-    expect.close(total, most, "a wide search finds the best sentence, with a wrong score")
-
-
-def _one_beam_alive(student, ended):
-    """Two of three beams have the score -inf, as at the start of a search."""
-    scores, finished = (
-        _tensor([[-1.0, -math.inf, -math.inf]]),
-        torch.tensor([[ended, False, False]]),
-    )
-    log_probs = _tensor([[[-0.5, -2.0, -math.inf], [-1.0, -1.0, -1.0], [-1.0, -1.0, -1.0]]])
-    got, _, _ = _several(student(scores, log_probs, finished), 3, "a triple")
-    expected = [[-1.0, -math.inf, -math.inf]] if ended else [[-1.5, -3.0, -math.inf]]
-    first = f"of three beams two have the score -inf and one, {'' if ended else 'not '}finished, -1"
-    expect.close(got, _tensor(expected), f"{first}: the scores are wrong")
-
-
-def _searched(student, table, K, max_length):
-    """A beam search with the student's step; returns the best row and its score."""
-    scores = torch.full((1, K), -math.inf, dtype=F64)
-    scores[0, 0] = 0.0
-    rows, finished = [[BOS] for _ in range(K)], torch.zeros(1, K, dtype=torch.bool)
-    for _ in range(max_length):
-        log_probs = table[[max(row[-1], 0) for row in rows]][None].clone()
-        log_probs[:, :, [PAD, BOS]] = -math.inf
-        scores, origin, tokens = _several(student(scores, log_probs, finished), 3, "a triple")
-        for one in (scores, origin, tokens):
-            expect.shape(one, (1, K), axes="B, K")
-        pairs = list(zip(origin[0].tolist(), tokens[0].tolist(), strict=True))
-        fits = all(0 <= k < K and 0 <= v < len(table) for k, v in pairs)
-        expect.true(fits, "an origin or a token does not exist", str(pairs[:3]), "0 … K - 1")
-        rows = [[*rows[k], v] for k, v in pairs]
-        finished = torch.tensor([[EOS in row for row in rows]])
-    ids = [v for v in rows[0][1:] if v != PAD]
-    return ids, scores[0, 0].item()
-
-
-def _best_of_all(table, max_length):
-    """The most probable of all rows that end, or have ``max_length`` tokens."""
-    best = ([], -math.inf)
-    for length in range(1, max_length + 1):
-        for middle in itertools.product(range(3, len(table)), repeat=length - 1):
-            last = [EOS] if length < max_length else range(EOS, len(table))
-            for v in last:
-                ids = [*middle, v]
-                best = max(best, (ids, _sum(table, ids)), key=lambda one: one[1])
-    return best
-
-
-def _sum(table, ids):
-    return sum(table[a, b].item() for a, b in zip([BOS, *ids], ids, strict=False))
-
-
-def _best_of(best, kept, values, written, ended):
-    """The N best of those that are kept and those that have just ended, in loops."""
-    worth, rows = [], []
-    for b, (old, new, ends) in enumerate(
-        zip(*(x.tolist() for x in (best, values, ended)), strict=True)
-    ):
-        pool = list(zip(old, kept[b].tolist(), strict=True))
-        beams = zip(new, written[b].tolist(), ends, strict=True)
-        pool += [(value, ids) for value, ids, end in beams if end]
-        pool.sort(key=lambda one: -one[0])
-        worth.append([value for value, _ in pool[: len(old)]])
-        rows.append([ids for _, ids in pool[: len(old)]])
-    return _tensor(worth), torch.tensor(rows)
-
-
-def _keeps(student, inputs, what):
-    """The student's values and ids are those of a loop; where a value is -inf, any ids will do."""
-    got = _several(student(*inputs), 2, "the best values and their ids")
-    for one, other, axes in zip(got, (inputs[0], inputs[1]), ("B, N", "B, N, T"), strict=True):
-        expect.shape(one, other.shape, axes=axes)
-        expect.dtype(one, other.dtype)
-    best, kept = _best_of(*inputs)
-    expect.close(got[0], best, f"{what} the values are wrong")
-    nothing = (best == -math.inf).unsqueeze(2)
-    rows, expected = (one.masked_fill(nothing, PAD) for one in (got[1], kept))
-    expect.close(rows, expected, f"{what} the ids are wrong")
-
-
-def _beams(draw, B, N, K, T, ended):
-    """Inputs of keep_best; as many beams of a source as ``ended`` says have just ended."""
-    values = -(draw.permutation(B * (N + K)).double().view(B, N + K) + 1) / 4  # all are different
-    best, values = values[:, :N].sort(1, descending=True).values, values[:, N:]
-    kept, written = draw.integers(3, 90, B, N, T), draw.integers(3, 90, B, K, T)
-    places = torch.stack([draw.permutation(K) for _ in range(B)])
-    return best, kept, values, written, places < torch.tensor(ended)[:, None]
-
-
-@check(
-    without={"gradients": "a search is nothing to learn from: numbers may come out"},
-    rests_on=(
-        "the N best finished hypotheses of each source",
-        "the beams that have just ended compete with this list for its N places; unfinished beams "
-        "do not take part",
-        "values of those that were kept before, best first; -inf: none there yet",
-        "best and kept as they are now; where best is -inf, any ids may stand in kept",
-    ),
-)
-def keep_best(student, draw):
-    """One source by hand, then loops: many sources, some with nothing kept or nothing ended."""
-    best, kept = _tensor([[-1.5, -4.0]]), torch.tensor([[[5, 2, 0], [2, 0, 0]]])
-    written = torch.tensor([[[6, 7, 2], [6, 2, 0], [7, 7, 2], [8, 2, 0]]])
-    beams = _tensor([[-0.5, -3.0, -1.25, -6.0]]), written
-    for ended, told in (
-        ([False] * 4, "no beam has ended"),
-        ([False, False, False, True], "one beam, of -6, has ended"),
-        ([False, True, False, False], "one beam, of -3, has ended"),
-        ([False, True, True, False], "two beams, of -3 and -1.25, have ended"),
-        ([True, False, True, False], "two beams, of -0.5 and -1.25, have ended"),
-    ):
-        what = f"where -1.5 and -4 are kept and {told}"
-        _keeps(student, (best, kept, *beams, torch.tensor([ended])), what)
-    for N, ended in ((1, [2, 0, 4]), (2, [1, 3, 2]), (3, [4, 0, 3])):
-        inputs = _beams(draw, 3, N, 4, 6, ended)
-        what = f"with B=3, N={N}, K=4, T=6 and {ended} beams that have just ended"
-        _keeps(student, [draw.strided(one) for one in inputs], what)
-    best, kept, *beams = _beams(draw, 3, 2, 4, 6, [0, 1, 3])
-    best = best.index_fill(0, torch.tensor([0, 1]), -math.inf)
-    best[2, 1] = -math.inf
-    what = "where nothing is kept yet, with B=3, N=2, K=4, T=6"
-    _keeps(student, (best, kept, *beams), f"{what} and [0, 1, 3] beams that have just ended")
-    for sizes in ((1, 1, 3, 5), (2, 1, 1, 5), (2, 2, 3, 1), (2, 4, 3, 5)):
-        what = "with B={}, N={}, K={}, T={} and one beam that has just ended".format(*sizes)
-        with expect.care():
-            _keeps(student, _beams(draw, *sizes, [1] * sizes[0]), what)
-    best, kept, values, written, ended = _beams(draw, 2, 2, 4, 3, [3, 2])
-    with expect.care():
-        what = "with log-probabilities down to -1e7, and a beam of -inf that goes on,"
-        values = (1e6 * values).masked_fill(~ended, -math.inf)
-        _keeps(student, (1e6 * best, kept, values, written, ended), what)
 
 
 def _projections(draw, d_model):
@@ -746,42 +477,160 @@ def _reads_on(module, values, x, draw):
         expect.close(output, expected[:, t : t + 1], what)
 
 
+ALIVE, ENDS, FALLS = "no sentence ends", "finished beams", "what falls out of the beam"
+
+
+def _language(draw, V=6, ends=0.0):
+    """(V, V, V): log-probabilities of what follows two tokens; PAD and BOS never do."""
+    logits = draw.normal(V, V, V, scale=1.5)
+    logits[:, :, EOS] += ends
+    logits[:, :, [PAD, BOS]] = -math.inf
+    return logits.log_softmax(2)
+
+
+def _said(table, ids):
+    """The log-probability of ids without BOS."""
+    steps = zip([PAD, BOS, *ids], [BOS, *ids], ids, strict=False)
+    return sum(table[step].item() for step in steps)
+
+
+def _ranked_by(table, sentences):
+    return sorted(sentences, key=lambda ids: -_said(table, ids))
+
+
+def _grown(table, ids):
+    """All that may follow: the ids with one more token, or as they are if they have ended."""
+    if ids[-1:] == [EOS]:
+        return [ids]
+    follow = Following(table)([BOS, *ids])
+    return [[*ids, v] for v in range(len(table)) if follow[v] > -math.inf]
+
+
+def _kept_beams(table, K, max_length):
+    """The beams after each step; whole sentences are scored anew each time."""
+    steps = [[[]]]
+    for _ in range(max_length):
+        steps.append(
+            _ranked_by(table, [new for ids in steps[-1] for new in _grown(table, ids)])[:K]
+        )
+    return steps[1:]
+
+
+def _searches(student, table, K, max_length, what):
+    """The search finds what loops find that score whole sentences anew at every step."""
+    steps = _kept_beams(table, K, max_length)
+    ended = [ids for beams in steps for ids in beams if ids[-1] == EOS]
+    ended = [ids for place, ids in enumerate(ended) if ids not in ended[:place]]
+    going_on = [ids for ids in steps[-1] if ids[-1] != EOS]
+    expected = (_ranked_by(table, ended) + going_on)[:K]
+    _finds(student, table, K, max_length, expected, what)
+
+
+def _loses(table, K, max_length):
+    """Whether a sentence that has ended leaves the beam in a later step."""
+    steps = _kept_beams(table, K, max_length)
+    return any(ids[-1] == EOS and ids not in steps[-1] for beams in steps for ids in beams)
+
+
+def _finds(student, table, K, max_length, expected, what):
+    found = student({STAND_IN: "Following", "table": table}, K, max_length)
+    listed = isinstance(found, list | tuple)
+    expect.true(listed, "the result is not a list", expect.describe(found), "a list of pairs")
+    pairs = [_pair(one) for one in found]
+    ids = [one for _, one in pairs]
+    what = f"{what}: with beam={K} and max_length={max_length}"
+    expect.equal(ids, expected, f"{what} the sentences are wrong")
+    scores = _tensor([_said(table, one) for one in expected])
+    expect.close(_tensor([score for score, _ in pairs]), scores, f"{what} the scores are wrong")
+
+
+def _pair(one):
+    """(a number, a list of ints); tensors that hold these are as good."""
+    fits = isinstance(one, list | tuple) and len(one) == 2
+    expect.true(fits, "a result is no pair", expect.describe(one), "(log-probability, list of ids)")
+    score, ids = (_as_numbers(part) for part in one)
+    score = score[0] if isinstance(score, list) and len(score) == 1 else score
+    fits = isinstance(score, int | float) and isinstance(ids, list)
+    fits = fits and all(type(v) is int for v in ids)
+    expect.true(fits, "a result is no pair", expect.describe(one), "(log-probability, list of ids)")
+    return score, ids
+
+
+def _as_numbers(part):
+    if isinstance(part, torch.Tensor):
+        return part.tolist()
+    return [_as_numbers(one) for one in part] if isinstance(part, list | tuple) else part
+
+
+def _two_words(rows):
+    """A language in which only the last token counts: {token: {next token: probability}}."""
+    table = torch.full((6, 6, 6), -math.inf, dtype=F64)
+    for last, nexts in rows.items():
+        for token, p in nexts.items():
+            table[:, last, token] = math.log(p)
+    return table
+
+
 @check(
-    without={"gradients": "a search is nothing to learn from: numbers may come out"},
-    asks={"device": "Make new tensors on origin's device"},
+    without={
+        "float32": "numbers come out, and rounding may change which of two beams is the better one",
+        "gradients": "a search is nothing to learn from: numbers come out",
+        "unlike": "what goes in is a function: the axes of the table behind it are all tokens",
+        "ones": "what goes in is a function, and a language of one token has nothing to search",
+        "strided": "what goes in is a function, which hands out numbers of its own",
+        "refusals": "what is refused is in the lines that are given",
+    },
     rests_on=(
-        "each takes over that of the beam it comes from",
-        "row b · K + j belongs to beam j of source b",
-        "the K beams of source 0, then those of source 1",
-        "which beam of the same source each new beam comes from",
+        "Every unfinished beam is continued by each token that is possible",
+        "A finished beam is a candidate as it is, with the score that it has",
+        "The K best candidates are the new beams",
+        "A beam that has just ended is also put on a list, which it never leaves",
+        "Return the sentences on the list, best first",
+        "the unfinished beams follow, best first, until there are K",
+        "-inf: impossible, no candidate",
+        "a list from BOS on",
     ),
+    stages={ALIVE: 1.5, ENDS: 1.5, FALLS: 1},
 )
-def follow_beams(student, draw):
-    """A column of numbers by hand, then loops over sources and beams."""
-    # As split_heads makes it: axes exchanged, which no view can join.
-    cache, origin = draw.normal(12, 5, 2, 3).transpose(1, 2), draw.integers(0, 4, 3, 4)
-    origin[1] = torch.tensor([3, 3, 0, 1])
-    moved = student(cache, origin)
-    expect.shape(moved, (12, 2, 5, 3), axes="B · K, H, T, d_head")
-    expect.dtype(moved, F64)
-    got = student(_tensor([10, 11, 12, 20, 21, 22]), torch.tensor([[0, 0, 1], [2, 0, 1]]))
-    what = "for rows 10, 11, 12, 20, 21, 22 and origins (0, 0, 1), (2, 0, 1) it is wrong"
-    expect.close(got, _tensor([10, 10, 11, 22, 20, 21]), what)
-    got = student(_tensor([10, 11, 12, 20, 21, 22]), torch.tensor([[1, 0, 1], [0, 0, 1]]))
-    what = "for rows 10, 11, 12, 20, 21, 22 and origins (1, 0, 1), (0, 0, 1) it is wrong"
-    expect.close(got, _tensor([11, 10, 11, 20, 20, 21]), what)
-    same = student(cache, torch.arange(4).repeat(3, 1))
-    expect.close(same, cache, "where every beam goes on from itself nothing should change")
-    for one in (cache, draw.normal(10, 3, 1, 4), draw.integers(0, 90, 6, 8)):
-        B, K = {12: (3, 4), 10: (2, 5), 6: (3, 2)}[len(one)]
-        places = origin if one is cache else draw.integers(0, K, B, K)
-        rows = [one[b * K + places[b, j].item()] for b in range(B) for j in range(K)]
-        got = moved if one is cache else student(draw.strided(one), draw.strided(places))
-        what = f"with B={B}, K={K} it differs from a loop over all beams"
-        expect.close(got, torch.stack(rows), what)
-    for shape in ((5, 1), (1, 5)):
-        column, places = draw.normal(5, 3, scale=1000.0), torch.zeros(shape, dtype=torch.int64)
-        wanted = column if shape == (5, 1) else column[:1].expand(5, 3)
-        what = f"with B={shape[0]}, K={shape[1]} and origins of 0 it is wrong"
-        with expect.care():
-            expect.close(student(column, places), wanted, what)
+def plain_beam_search(student, draw):
+    """All sentences of small languages, and whole sentences scored anew at every step."""
+    with expect.stage(ALIVE):
+        rows = {BOS: {3: 0.6, 4: 0.4}, 3: {3: 0.5, 4: 0.3, 5: 0.2}, 4: {3: 0.05, 5: 0.95}}
+        what = "where 3 (0.6) or 4 (0.4) begin, 3, 4, 5 (0.5, 0.3, 0.2) follow 3, and 3, 5 (0.05, "
+        what += "0.95) follow 4"
+        for K, expected in ((1, [[3, 3]]), (2, [[4, 5], [3, 3]]), (9, None)):
+            table = _two_words(rows)
+            every = _ranked_by(table, [[3, 3], [3, 4], [3, 5], [4, 3], [4, 5]])
+            _finds(student, table, K, 2, expected or every, what)
+        for K, most in ((1, 5), (3, 4), (40, 3)):
+            what = "in a language that never ends"
+            _searches(student, _language(draw, 6, -math.inf), K, most, what)
+    with expect.stage(ENDS):
+        what = "where 3 (0.6) or 4 (0.4) begin, and all end after them"
+        table = _two_words({BOS: {3: 0.6, 4: 0.4}, 3: {EOS: 1.0}, 4: {EOS: 1.0}})
+        _finds(student, table, 2, 4, [[3, EOS], [4, EOS]], what)
+        what = "where EOS, 3, 4 (0.5, 0.3, 0.2) begin, 3, 4 (0.6, 0.4) follow 3, and 5 follows 4"
+        rows = {BOS: {EOS: 0.5, 3: 0.3, 4: 0.2}, 3: {3: 0.6, 4: 0.4}, 4: {5: 1.0}}
+        _searches(student, _two_words(rows), 2, 3, what)
+        for K, most in ((1, 6), (2, 3), (4, 4)):
+            table = _language(draw, 6, 0.5)
+            while _loses(table, K, most):
+                table = _language(draw, 6, 0.5)
+            _searches(student, table, K, most, "where sentences end and stay in the beam")
+        table, most = _language(draw, 5, 0.0), 4
+        every = [[]]
+        for _ in range(most):
+            every = [new for ids in every for new in _grown(table, ids)]
+        every.sort(key=lambda ids: (ids[-1] != EOS, -_said(table, ids)))
+        what = "with room for all sentences that there are"
+        _finds(student, table, len(every), most, every, what)
+    with expect.stage(FALLS):
+        rows = {BOS: {EOS: 0.25, 3: 0.75}, 3: {EOS: 0.2, 3: 0.42, 4: 0.38}, 4: {3: 0.4, 4: 0.6}}
+        what = "where a sentence of probability 0.25 ends at once and two longer ones push it out"
+        for most in (2, 3):
+            _searches(student, _two_words(rows), 2, most, what)
+        for K, most in ((2, 4), (3, 5)) if expect.stands(ENDS) else ():
+            table = _language(draw, 6, 0.5)
+            while not _loses(table, K, most):
+                table = _language(draw, 6, 0.5)
+            _searches(student, table, K, most, "where a finished sentence falls out of the beam")

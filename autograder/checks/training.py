@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from itertools import pairwise
 
 import torch
 from torch import nn
@@ -60,7 +59,6 @@ def noam_learning_rate(student, draw):
         "Return the mean of this loss over all real tokens",
         "Where the target is PAD there is no loss, neither from the first part",
         "share of the probability that is spread evenly over the whole vocabulary",
-        "The loss is infinite only where that token is asked for",
         "0, with a gradient of 0, if no token is real",
     ),
 )
@@ -95,7 +93,6 @@ def label_smoothed_loss(student, draw):
     far = 500 * logits
     what = "with scores of ± 1000 the loss differs from F.cross_entropy"
     expect.close(student(far, target), oracle(far, target), what)
-    _infinite_where_nobody_asks(student, oracle, logits, target)
     expect.gradients(student, oracle, logits, target, what="the gradient of the scores is wrong")
     nothing, what = torch.zeros(5, 7, dtype=torch.int64), "where no token is real the loss is 0"
     with expect.care("no token"):
@@ -103,24 +100,6 @@ def label_smoothed_loss(student, draw):
     what = "where no token is real the gradient is 0"
     with expect.care("no token"):
         expect.gradients(student, lambda logits, _: 0 * logits.sum(), logits, nothing, what=what)
-
-
-def _infinite_where_nobody_asks(student, oracle, logits, target):
-    """Scores of -inf, of PAD where there is padding, and of a token where another one is right."""
-    ruled_out = logits.clone()
-    ruled_out[..., PAD] = logits[..., PAD].masked_fill(target == PAD, -math.inf)
-    what = "with a score of -inf for PAD where the target is PAD the loss differs from that of "
-    what += "F.cross_entropy"
-    expect.close(student(ruled_out, target), oracle(ruled_out, target), what)
-    ruled_out = logits.clone()
-    ruled_out[..., 4] = logits[..., 4].masked_fill(target != 4, -math.inf)
-    what = "with smoothing=0.0 and a score of -inf for token 4 where others are right the loss "
-    what += "differs from that of F.cross_entropy"
-    expect.close(student(ruled_out, target, 0.0), oracle(ruled_out, target, 0.0), what)
-    what = (
-        "with a score of -inf for a token, smoothing asks for it everywhere: the loss is infinite"
-    )
-    expect.close(student(ruled_out, target), oracle(ruled_out, target), what)
 
 
 @check(
@@ -248,65 +227,6 @@ def _by_loops(lengths, max_tokens):
             left.remove(shortest)
         batches.append(batch)
     return batches
-
-
-@check(
-    rests_on=(
-        "at random, but the same whenever asked",
-        "list of int, a permutation of 0 … n_batches - 1",
-        "it depends on seed and epoch alone",
-        "the seed of the training, any int from 0",
-    )
-)
-def epoch_order(student, draw):
-    """A permutation, the same when asked again, another for other epochs and seeds; all occur."""
-    n, seed, epoch = *draw.integers(200, 2000, 1).tolist(), *draw.integers(1, 1000, 2).tolist()
-    order = student(n, seed, epoch)
-    fits = isinstance(order, list | tuple) and all(type(index) is int for index in order)
-    expect.true(fits, "the result is not a list of ints", expect.describe(order), "a list of ints")
-    what = f"the order is no permutation of 0 … {n - 1}"
-    expect.equal(sorted(order), list(range(n)), what)
-    what = f"asked again for seed={seed}, epoch={epoch}, which is all it may depend on, it differs"
-    expect.equal(student(n, seed, epoch), list(order), what)
-    what = f"seed={seed}, epoch={epoch}: the batches come in the order of their numbers"
-    expect.true(list(order) != list(range(n)), what, "0, 1, 2, …", "a random order")
-    _is_well_shuffled(order)
-    seen = {}
-    near = [(one, other) for one in range(6) for other in range(6)]
-    steps = 10, 100, 1000, 10_000, 256, 1024, 65_536  # where 10 · seed + epoch, and so on, repeats
-    far = [(0, step) for step in steps] + [(1, 11), (11, 1)]
-    for pair in near + far:
-        order = tuple(student(30, seed=pair[0], epoch=pair[1]))
-        first = seen.setdefault(order, pair)
-        what = f"seed {first[0]}, epoch {first[1]} and seed {pair[0]}, epoch {pair[1]} are the same"
-        expect.true(first == pair, what, f"{order[:4]} … twice", "two different orders")
-    # All of 120 epochs miss one of the 6 orders of three once in 500 million times.
-    orders = {tuple(student(3, seed, number)) for number in range(120)}
-    what = "in 120 epochs, three batches should come in each of the 6 possible orders"
-    expect.equal(len(orders), 6, what)
-    for n in (1, 0):
-        with expect.care():
-            what = f"with n_batches={n} the order is wrong"
-            expect.equal(student(n, seed, epoch), list(range(n)), what)
-
-
-def _is_well_shuffled(order):
-    """Of at least 200 numbers a random order has a third of them between neighbours, on average."""
-    n = len(order)
-    for what, steps in (
-        ("the batches do not get far from their places", [o - i for i, o in enumerate(order)]),
-        ("batches that stand beside each other stay near each other", _hops(order)),
-    ):
-        mean = sum(map(abs, steps)) / n
-        far = f"{mean:.0f} places on average, of {n}"
-        expect.true(mean > n / 4, what, far, f"about {n / 3:.0f}: every order is as likely")
-    what = "the steps from one batch to the next repeat: the order follows from them"
-    kinds = len({step % n for step in _hops(order)})
-    expect.true(kinds > n / 4, what, f"{kinds} different steps among {n}", "steps of all sizes")
-
-
-def _hops(order):
-    return [after - before for before, after in pairwise(order)]
 
 
 @check(
@@ -698,63 +618,3 @@ def Evaluation(student, draw):  # noqa: N802, the name of the exercise
     with expect.care("no token"):
         what = "where no token is real the loss should be 0"
         expect.close(module(batches), torch.zeros((), dtype=F64), what)
-
-
-@check(
-    without={"gradients": "a dict of weights comes back: nobody differentiates it"},
-    rests_on=(
-        "the mean, in the type of the weights",
-        "such as counters, are those of the last",
-        "The sum is taken in float64",
-        "Weights may be stored in 16 bits: add them up in float64",
-    ),
-)
-def average_checkpoints(student, draw):
-    """1 and 4 by hand; in float64; counters; float16 near its largest number; the mean by loops."""
-    two = [{"w": torch.tensor([1.0], dtype=F64)}, {"w": torch.tensor([4.0], dtype=F64)}]
-    average = student(two)
-    _names(average, ["w"])
-    expect.close(average["w"], torch.tensor([2.5], dtype=F64), "the average of 1 and 4 is wrong")
-    # Adding up in float32 loses the last digit, in whatever order.
-    odd = torch.tensor([16777217.0], dtype=F64)
-    average = student([{"w": odd.clone()}, {"w": odd.clone()}])
-    _names(average, ["w"])
-    what = "the average of 16777217 and 16777217, in float64, is wrong"
-    expect.close(average["w"], odd, what, rtol=1e-12)
-    checkpoints = [
-        {"weight": draw.strided(draw.normal(5, 3)), "bias": draw.normal(7)} for _ in range(4)
-    ]
-    average = student(checkpoints)
-    _names(average, ["weight", "bias"])
-    for name in ("weight", "bias"):
-        expected = torch.zeros_like(checkpoints[0][name])
-        for checkpoint in checkpoints:
-            expected = expected + checkpoint[name] / 4
-        expect.close(average[name], expected, f"the average of four differs from loops in {name!r}")
-    far = [[1e8, 1.0, -1e8], [1.0, 1e8, -1e8], [1e8, -1e8, 1.0]]  # float32 loses a 1 beside 1e8
-    single = [{"w": torch.tensor([one])} for one in zip(*far, strict=True)]
-    average = student(single)
-    _names(average, ["w"])
-    what = "1e8, 1 and -1e8 in float32, added up in float64 in any order: the average is wrong"
-    expect.close(average["w"], torch.full((1, 3), 1 / 3), what)
-    half = [{"w": torch.full((3,), value).half()} for value in (60000.0, 50000.0, 40000.0)]
-    average = student(half)
-    expect.shape(average["w"], (3,))
-    expect.dtype(average["w"], torch.float16)
-    what = "60000, 50000 and 40000 in float16, whose largest number is 65504: the average is wrong"
-    expect.close(average["w"], half[1]["w"], what)
-    counted = [{"w": draw.normal(2), "steps": torch.tensor(steps)} for steps in (100, 200, 400)]
-    average = student(counted)
-    _names(average, ["w", "steps"])
-    expect.dtype(average["steps"], torch.int64)
-    what = "a counter of 100, 200 and 400 steps should be that of the last checkpoint"
-    expect.equal(average["steps"].item(), 400, what)
-
-
-def _names(average, names):
-    kind = isinstance(average, dict)
-    expect.true(kind, "the result is not a dict", expect.describe(average), "a dict of tensors")
-    what = "the names differ from those of the checkpoints"
-    expect.equal(sorted(average), sorted(names), what)
-    for value in average.values():
-        expect.tensor(value)

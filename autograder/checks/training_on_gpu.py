@@ -7,14 +7,12 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention.transformer import Transformer
-from attention.transformer_blocks import EncoderLayer
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.describe_values import two_numbers
 from autograder.checking.toolbox.registry import check
 
 F16, F32, F64 = torch.float16, torch.float32, torch.float64
-PARTS = "weights", "gradients", "moments", "activations"
 
 
 class _Products(TorchDispatchMode):
@@ -69,88 +67,6 @@ def training_flops(student, draw):
     expected = _measured(T_k, T_q, 5, target_size=vocab_size, **sizes)
     what = f"T_k={T_k}, T_q={T_q}, {sizes}, vocab_size={vocab_size}: a real Transformer does other"
     expect.close(student(T_k, T_q, **sizes, vocab_size=vocab_size), expected, what)
-
-
-def _kept(B, T, d_model, n_heads, d_ff, n_layers):
-    """Bytes of a real stack of layers that took one step of AdamW, by part."""
-    sizes = (d_model, n_heads, d_ff, 0.0, True)
-    layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(n_layers))
-    own = {parameter.untyped_storage().data_ptr() for parameter in layers.parameters()}
-    kept = {}
-
-    def keep(tensor):
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage, storage.nbytes()
-        return tensor
-
-    adam = torch.optim.AdamW(layers.parameters())
-    x = torch.randn(B, T, d_model, requires_grad=True)
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-        for layer in layers:
-            x = layer(x)
-        x.backward(torch.ones_like(x))
-    adam.step()
-    parameters = list(layers.parameters())
-    moments = [x for state in adam.state.values() for x in state.values() if x.dim()]
-    return {
-        "weights": sum(parameter.nbytes for parameter in parameters),
-        "gradients": sum(parameter.grad.nbytes for parameter in parameters),
-        "moments": sum(moment.nbytes for moment in moments),
-        "activations": sum(size for _, size in kept.values()),
-    }
-
-
-def _same_parts(got, expected, what):
-    """Dicts of the same four ints."""
-    fits = isinstance(got, dict) and set(got) == set(PARTS)
-    shown = ", ".join(map(str, got)) if isinstance(got, dict) else expect.describe(got)
-    expect.true(fits, "the result should be a dict of four parts", shown, ", ".join(PARTS))
-    for part in PARTS:
-        expect.close(got[part], expected[part], f"{what}: the bytes of {part!r} are wrong")
-        expect.equal(got[part], expected[part], "bytes should be ints")
-
-
-@check(
-    without={"care": "whole numbers go in, and a dict of them comes out"},
-    rests_on=(
-        "Count the bytes of the four parts for a stack of pre-norm encoder layers",
-        'a dict of ints: bytes of "weights", "gradients", "moments"',
-        "The check compares with what PyTorch really keeps",
-        "whether the attention is PyTorch's kernel, which does not keep its weights",
-    ),
-)
-def training_memory(student, draw):
-    """All sizes 1 by hand; each size alone; then what a real stack of layers keeps."""
-    ones = dict.fromkeys(("B", "T", "d_model", "n_heads", "d_ff", "n_layers"), 1)
-    # Parameters: 4 projections of 2, 2 and 2 of the network, 2 norms of 2: 16. Kept: 8 + 4 + 1 + 1.
-    for change, numbers, kept in (
-        ({}, 16, 14),
-        ({"n_layers": 2}, 32, 28),
-        ({"B": 2}, 16, 28),
-        ({"T": 2}, 16, 30),
-        ({"d_ff": 2}, 19, 15),
-        ({"d_model": 2}, 39, 22),
-        ({"d_model": 2, "n_heads": 2}, 39, 23),
-    ):
-        sizes = ", ".join(f"{name}={size}" for name, size in change.items())
-        what = f"{sizes} and all other sizes 1" if sizes else "all sizes 1"
-        _same_parts(student(**ones | change), _bytes(numbers, kept), what)
-    B, T, n_heads, d_head, d_ff = (draw.integers(2, 7, 5)).tolist()
-    n_layers = draw.choice([2, 3])
-    sizes = {"d_model": n_heads * d_head, "n_heads": n_heads, "d_ff": d_ff, "n_layers": n_layers}
-    what = f"B={B}, T={T}, {sizes}: a real stack takes another number"
-    expected = _kept(B, T, **sizes)
-    _same_parts(student(B, T, **sizes), expected, what)
-    saved = 4 * B * T * n_heads * (T - 1) * n_layers  # of T weights a query and head, one is left
-    expected["activations"] -= saved
-    what = f"B={B}, T={T}, {sizes}, fused=True"
-    _same_parts(student(B, T, **sizes, fused=True), expected, what)
-
-
-def _bytes(numbers, kept):
-    weights = 4 * numbers
-    return dict(zip(PARTS, (weights, weights, 2 * weights, 4 * kept), strict=True))
 
 
 GRADIENTS_APART = {

@@ -1,5 +1,6 @@
 """Wrong and right answers to the exercises of lesson 13."""
 
+import heapq
 import math
 
 import torch
@@ -208,18 +209,6 @@ def drops_the_tail_of_the_given_scores(logits, p):
     return logits
 
 
-def _ended(log_probs, finished, token=PAD):
-    """What a finished beam may do: one token, at no cost."""
-    only = torch.full_like(log_probs, -math.inf)
-    only[:, :, token] = 0  # not [..., token]: where there is no such token, the error names an axis
-    return torch.where(finished[..., None], only, log_probs)
-
-
-def _best(totals, K, V):
-    scores, place = totals.flatten(1).topk(K, 1)
-    return scores, place // V, place % V
-
-
 @alternative("trace_beam_search")
 def multiplies_them_out():
     scores = [[0.6 * 0.5, 0.6 * 0.45], [0.6 * 0.45 * 0.9, 0.6 * 0.5 * 0.7]]
@@ -237,117 +226,74 @@ def returns_tensors_of_numbers():
     return scores, torch.tensor([[0, 0], [1, 0]]), [["old", "small"], ["dog", "fox"]]
 
 
-@alternative("beam_step")
-def takes_the_best_of_each_beam_first(scores, log_probs, finished):
-    K, V = log_probs.shape[1:]
-    n = min(K, V)
-    best, ids = (scores.unsqueeze(2) + _ended(log_probs, finished)).topk(n, dim=2)
-    values, place = best.flatten(1).topk(K, dim=1)
-    return values, torch.div(place, n, rounding_mode="floor"), ids.flatten(1).gather(1, place)
+@alternative("plain_beam_search")
+def keeps_scores_by_sentence(next_log_probs, beam, max_length):
+    beams, ended = {(BOS,): 0.0}, {}
+    for _ in range(max_length):
+        scores = {}
+        for ids, score in beams.items():
+            if ids[-1] == EOS:
+                scores[ids] = score
+                continue
+            row = next_log_probs(list(ids))
+            for token in (row > -math.inf).nonzero().flatten().tolist():
+                scores[(*ids, token)] = score + row[token].item()
+        beams = {ids: scores[ids] for ids in heapq.nlargest(beam, scores, key=scores.get)}
+        ended |= {ids: score for ids, score in beams.items() if ids[-1] == EOS}
+    going_on = {ids: score for ids, score in beams.items() if ids[-1] != EOS}
+    best = [(scores[ids], ids) for scores in (ended, going_on) for ids in _best_first(scores)]
+    return [(score, list(ids[1:])) for score, ids in best[:beam]]
 
 
-@alternative("beam_step")
-def sorts_all_candidates(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    totals = (scores[:, :, None] + log_probs).masked_fill(finished[:, :, None], -math.inf)
-    totals[:, :, PAD] = torch.where(finished, scores, totals[:, :, PAD])
-    values, place = totals.reshape(B, K * V).sort(dim=1, descending=True)
-    place = place[:, :K]
-    return values[:, :K], place.div(V, rounding_mode="trunc"), place.remainder(V)
+def _best_first(scores):
+    return sorted(scores, key=scores.get, reverse=True)
 
 
-@alternative("beam_step")
-def goes_through_sources(scores, log_probs, finished):
-    V, rows = log_probs.shape[2], []
-    for one, following, ends in zip(scores, log_probs, finished, strict=True):
-        candidates = []
-        for k, end in enumerate(ends.tolist()):
-            for v in range(V):
-                added = following[k, v].item() if not end else (0.0 if v == PAD else -math.inf)
-                candidates.append((one[k].item() + added, k, v))
-        candidates.sort(key=lambda candidate: candidate[0], reverse=True)
-        rows.append(candidates[: len(one)])
-    columns = [[[c[i] for c in row] for row in rows] for i in range(3)]
-    return tuple(
-        torch.tensor(column, dtype=t, device=scores.device)
-        for column, t in zip(columns, (scores.dtype, torch.int64, torch.int64), strict=True)
-    )
+@alternative("plain_beam_search")
+def stops_when_all_have_ended(next_log_probs, beam, max_length):
+    beams, ended, steps = [(0.0, [BOS])], [], 0
+    while steps < max_length and any(ids[-1] != EOS for _, ids in beams):
+        candidates = [one for one in beams if one[1][-1] == EOS]
+        for score, ids in beams:
+            if ids[-1] != EOS:
+                best = next_log_probs(ids).topk(4)
+                pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
+                candidates += [(score + p, ids + [v]) for p, v in pairs if p != -math.inf]
+        beams, steps = sorted(candidates, reverse=True)[:beam], steps + 1
+        ended += [one for one in beams if one[1][-1] == EOS and len(one[1]) == steps + 1]
+    found = sorted(ended, reverse=True) + [one for one in beams if one[1][-1] != EOS]
+    return [(score, ids[1:]) for score, ids in found[:beam]]
 
 
-@careless("beam_step")
-def makes_the_only_way_on_the_cpu(scores, log_probs, finished):
-    only = torch.full((log_probs.shape[2],), -math.inf)
-    only[PAD] = 0
-    totals = scores[..., None] + torch.where(finished[..., None], only, log_probs)
-    return _best(totals, *log_probs.shape[1:])
+@careless("plain_beam_search")
+def reads_the_numbers_with_numpy(next_log_probs, beam, max_length):
+    def totals(score, ids):
+        return (score + next_log_probs(ids).numpy()).tolist()
+
+    return _searched(totals, beam, max_length)
 
 
-@careless("beam_step")
-def blocks_in_the_given_log_probs(scores, log_probs, finished):
-    log_probs[finished] = -math.inf
-    log_probs[..., PAD].masked_fill_(finished, 0.0)
-    return _best(scores[..., None] + log_probs, *log_probs.shape[1:])
+@careless("plain_beam_search")
+def adds_the_score_on_the_cpu(next_log_probs, beam, max_length):
+    def totals(score, ids):
+        return (torch.full((1,), score, dtype=torch.float64) + next_log_probs(ids)).tolist()
+
+    return _searched(totals, beam, max_length)
 
 
-def _kept(best, kept, values, written):
-    """The N best of all, with their ids."""
-    values, rows = torch.cat([best, values], 1), torch.cat([kept, written], 1)
-    values, place = values.topk(best.shape[1], 1)
-    return values, rows[torch.arange(len(rows), device=rows.device)[:, None], place]
-
-
-def _only(values, ended, fill=-math.inf):
-    return values.masked_fill(~ended, fill)
-
-
-@alternative("keep_best")
-def gathers_ids(best, kept, values, written, ended):
-    values = torch.cat([values.masked_fill(~ended, -math.inf), best], 1)
-    values, place = values.topk(best.shape[1], 1)
-    places = place[:, :, None].expand(-1, -1, written.shape[2])
-    return values, torch.cat([written, kept], 1).gather(1, places)
-
-
-@alternative("keep_best")
-def sorts_all_first(best, kept, values, written, ended):
-    values = torch.cat([best, torch.where(ended, values, -math.inf)], 1)
-    order, rows = values.argsort(1, descending=True)[:, : best.shape[1]], [*kept, *written]
-    pairs = zip(rows[: len(kept)], rows[len(kept) :], order, strict=True)
-    return values.gather(1, order), torch.stack([torch.cat([a, b])[o] for a, b, o in pairs])
-
-
-@alternative("keep_best")
-def lets_beams_in_one_by_one(best, kept, values, written, ended):
-    best, kept = best.clone(), kept.clone()
-    for k in range(values.shape[1]):
-        for n in range(best.shape[1]):
-            ahead = (best[:, :n] >= values[:, k : k + 1]).sum(1) == n  # all before are better
-            here = ended[:, k] & ahead & (best[:, n] < values[:, k])
-            rows = here[:, None]
-            shifted = torch.cat([best[:, :n], values[:, k : k + 1], best[:, n:-1]], 1)
-            best = torch.where(rows, shifted, best)
-            shifted = torch.cat([kept[:, :n], written[:, k : k + 1], kept[:, n:-1]], 1)
-            kept = torch.where(rows[:, :, None], shifted, kept)
-            ended = ended & ~(here[:, None] & (torch.arange(len(ended[0])).to(here.device) == k))
-    return best, kept
-
-
-@careless("keep_best")
-def makes_minus_infinity_on_the_cpu(best, kept, values, written, ended):
-    nothing = torch.full(values.shape, -math.inf, dtype=values.dtype)
-    return _kept(best, kept, torch.where(ended, values, nothing), written)
-
-
-@careless("keep_best")
-def writes_into_the_values(best, kept, values, written, ended):
-    values[~ended] = -math.inf
-    return _kept(best, kept, values, written)
-
-
-@careless("keep_best")
-def fills_with_a_million(best, kept, values, written, ended):
-    values, rows = _kept(best, kept, _only(values, ended, -1e6), written)
-    return values.masked_fill(values == -1e6, -math.inf), rows
+def _searched(totals, beam, max_length):
+    """The search over what ``totals(score, ids)`` says of each next token."""
+    beams, ended = [(0.0, [BOS])], []
+    for _ in range(max_length):
+        candidates = [one for one in beams if one[1][-1] == EOS]
+        for score, ids in beams:
+            if ids[-1] != EOS:
+                row = enumerate(totals(score, ids))
+                candidates += [(total, [*ids, v]) for v, total in row if total > -math.inf]
+        beams = sorted(candidates, reverse=True)[:beam]
+        ended += [one for one in beams if one[1][-1] == EOS and one not in ended]
+    going_on = [one for one in beams if one[1][-1] != EOS]
+    return [(score, ids[1:]) for score, ids in (sorted(ended, reverse=True) + going_on)[:beam]]
 
 
 class _Cached(nn.Module):
@@ -428,61 +374,18 @@ class LetsSeeAllByAMaskOnTheCpu(_Cached):
         return masked_attention(q, k, v, torch.ones(1, k.shape[2], dtype=torch.bool))
 
 
-@alternative("follow_beams")
-def unflattens(cache, origin):
-    B, K = origin.shape
-    sources = torch.arange(B, device=cache.device)[:, None]
-    return cache.unflatten(0, (B, K))[sources, origin].flatten(0, 1)
-
-
-@alternative("follow_beams")
-def gathers(cache, origin):
-    B, K = origin.shape
-    flat = cache.reshape(B, K, -1)
-    return flat.gather(1, origin[:, :, None].expand(-1, -1, flat.shape[2])).reshape(cache.shape)
-
-
-@alternative("follow_beams")
-def goes_row_by_row(cache, origin):
-    sources = cache.chunk(len(origin))
-    return torch.cat([rows[places] for rows, places in zip(sources, origin, strict=True)])
-
-
-@careless("follow_beams")
-def numbers_the_sources_on_the_cpu(cache, origin):
-    B, K = origin.shape
-    return cache[(K * torch.arange(B)[:, None] + origin).flatten()]
-
-
-@careless("follow_beams")
-def copies_rows_to_the_cpu(cache, origin):
-    B, K = origin.shape
-    moved = torch.zeros(cache.shape, dtype=cache.dtype)
-    for b in range(B):
-        for j in range(K):
-            moved[b * K + j] = cache[b * K + origin[b, j]]
-    return moved
-
-
 OUTSIDE = "nothing is learned from a search or a draw: it may be cut off from the graph"
+TIES = "of equal scores any may come first"
 EQUIVALENT = {
     "top_k_filter: whose result is cut off from the gradient: return logits.masked_fill(logits < "
     "smallest, -math.inf).detach()": OUTSIDE,
     "top_p_filter: whose result is cut off from the gradient: return logits.masked_fill(dropped, "
     "-math.inf).detach()": OUTSIDE,
-    "beam_step: whose result is cut off from the gradient: return (scores.detach(), (place // "
-    "V).detach(), (place % V).detach())": OUTSIDE,
-    "keep_best: whose result is cut off from the gradient: return (best[:, :N].detach(), "
-    "ids.take_along_dim(place[:, :N].unsqueeze(2), dim=1).detach())": OUTSIDE,
-    "keep_best: with `kept` once where `best` belongs: N = kept.shape[1]": "both hold N hypotheses",
-    "keep_best: without `dim` in one call of `sort`: best, place = values.sort(descending=True, "
-    "stable=True)": "the last axis is the default",
-    "keep_best: without `stable` in one call of `sort`: best, place = values.sort(dim=1, "
-    "descending=True)": "of equal values any may be kept",
-    "keep_best: with False once where True belongs: best, place = values.sort(dim=1, "
-    "descending=True, stable=False)": "of equal values any may be kept",
-    "follow_beams: whose result is cut off from the gradient: return cache[(first + "
-    "origin).flatten()].detach()": OUTSIDE,
+    "plain_beam_search: without `key` in one call of `sort`: ended.sort(reverse=True)": TIES,
+    "plain_beam_search: without `key` in one call of `sort`: candidates.sort(reverse=True)": TIES,
+    "plain_beam_search: with one call of `tolist` left out: for token, log_p in "
+    "enumerate(next_log_probs(ids)): if log_p > -math.inf: candidates.append((score + log_p, "
+    "[*ids, toke…": "a tensor of one number is as good as the number",
     "sample_tokens: whose result is cut off from the gradient: return (sums <= noise.unsqueeze(1) "
     "* sums[:, -1:]).sum(dim=1).detach()": "ids have no gradient",
     "top_k_filter: without `dim` in one call of `topk`: smallest = logits.topk(min(k, "
@@ -493,9 +396,4 @@ EQUIVALENT = {
     "torch.ones_like(before, dtype=torch.bool).scatter(1, order, before >= p)": (
         "scatter writes to every place"
     ),
-    "beam_step: without `dim` in one call of `topk`: scores, place = totals.topk(K)": (
-        "the last axis is the default"
-    ),
-    "follow_beams: with `cache` once where `origin` belongs: first = K * torch.arange(B, "
-    "device=cache.device).unsqueeze(1)": "both are on one device",
 }

@@ -1,7 +1,6 @@
 """Wrong and right answers to the exercises of lesson 11."""
 
 import math
-import random
 
 import torch
 from torch import nn
@@ -37,7 +36,7 @@ def _parts(logits, target):
 def builds_the_wanted_distribution(logits, target, smoothing=0.1):
     vocab_size = logits.shape[-1]
     wanted = (1 - smoothing) * F.one_hot(target, vocab_size).to(logits) + smoothing / vocab_size
-    loss = -(wanted * F.log_softmax(logits, -1)).masked_fill(wanted == 0, 0.0).sum(-1)
+    loss = -(wanted * F.log_softmax(logits, -1)).sum(-1)
     real = loss[target != PAD]
     return real.mean() if len(real) else real.sum()
 
@@ -49,16 +48,14 @@ def loops_over_tokens(logits, target, smoothing=0.1):
         for row, wanted in zip(scores, ids, strict=True):
             if wanted != PAD:
                 log_p = row - torch.logsumexp(row, 0)
-                loss = -(1 - smoothing) * log_p[wanted]
-                losses.append(loss - smoothing * log_p.mean() if smoothing else loss)
+                losses.append(-(1 - smoothing) * log_p[wanted] - smoothing * log_p.mean())
     return torch.stack(losses).mean() if losses else 0 * logits.sum()
 
 
 @alternative("label_smoothed_loss")
 def fills_with_zeros(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
-    spread = 0.0 if smoothing == 0 else smoothing * log_p.mean(-1)
-    loss = torch.where(real, (smoothing - 1) * chosen - spread, 0.0)
+    loss = torch.where(real, (smoothing - 1) * chosen - smoothing * log_p.mean(-1), 0.0)
     return loss.sum() / max(1, real.sum())
 
 
@@ -74,9 +71,7 @@ def fills_a_table_on_the_cpu(logits, target, smoothing=0.1):
     for b, ids in enumerate(target.tolist()):
         for t, wanted in enumerate(ids):
             log_p = logits[b, t].log_softmax(0)
-            losses[b, t] = -(1 - smoothing) * log_p[wanted]
-            if smoothing:
-                losses[b, t] = losses[b, t] - smoothing * log_p.mean()
+            losses[b, t] = -(1 - smoothing) * log_p[wanted] - smoothing * log_p.mean()
     return losses[target.cpu() != PAD].sum() / max(1, (target != PAD).sum().item())
 
 
@@ -148,49 +143,6 @@ def crosses_out_what_is_taken(lengths, max_tokens):
         batches[-1].append(lengths.index(shortest))
         lengths[lengths.index(shortest)] = math.inf
     return batches
-
-
-def _shuffled(n_batches, seed):
-    order = list(range(n_batches))
-    random.Random(seed).shuffle(order)
-    return order
-
-
-@alternative("epoch_order")
-def permutes_with_pytorch(n_batches, seed, epoch):
-    generator = torch.Generator().manual_seed(1_000_003 * seed + epoch)
-    return torch.randperm(n_batches, generator=generator).tolist()
-
-
-@alternative("epoch_order")
-def hashes_the_pair(n_batches, seed, epoch):
-    draw = random.Random(hash((seed, epoch)))
-    return draw.sample(range(n_batches), n_batches)
-
-
-@alternative("epoch_order")
-def seeds_a_generator_with_a_drawn_seed(n_batches, seed, epoch):
-    seeds = random.Random(seed)
-    for _ in range(epoch):
-        seeds.getrandbits(64)
-    return _shuffled(n_batches, seeds.getrandbits(64))
-
-
-@careless("epoch_order")
-def draws_until_all_are_there(n_batches, seed, epoch):
-    draw = random.Random(f"{seed} {epoch}")
-    order = [draw.randrange(n_batches)]
-    while len(order) < n_batches:
-        index = draw.randrange(n_batches)
-        if index not in order:
-            order.append(index)
-    return order
-
-
-@careless("epoch_order")
-def samples_from_the_global_generator(n_batches, seed, epoch):
-    random.seed(f"{seed} {epoch}")
-    return random.sample(range(n_batches), n_batches)
 
 
 def _norm(gradients):
@@ -451,61 +403,6 @@ class LooksAtEverySentence(_Evaluation):
         return torch.cat(losses).sum() / max(1, len(torch.cat(losses)))
 
 
-def _average(checkpoints, mean):
-    """Apply ``mean`` to the list of each name's tensors; counters are those of the last."""
-    last = checkpoints[-1]
-    return {
-        name: mean([one[name] for one in checkpoints]) if value.is_floating_point() else value
-        for name, value in last.items()
-    }
-
-
-@careless("average_checkpoints")
-def adds_to_zeros_on_the_cpu(checkpoints):
-    def mean(tensors):
-        total = torch.zeros(tensors[0].shape, dtype=torch.float64)
-        for tensor in tensors:
-            total = total + tensor.double()
-        return (total / len(tensors)).to(tensors[0].dtype)
-
-    return _average(checkpoints, mean)
-
-
-@careless("average_checkpoints")
-def adds_to_the_first_in_place(checkpoints):
-    def mean(tensors):
-        total = tensors[0].double()  # of float64 it is the same tensor
-        for tensor in tensors[1:]:
-            total += tensor.double()
-        return (total / len(tensors)).to(tensors[0].dtype)
-
-    return _average(checkpoints, mean)
-
-
-@alternative("average_checkpoints")
-def adds_shares(checkpoints):
-    average = {}
-    for name, last in checkpoints[-1].items():
-        average[name] = last.clone()
-        if last.dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
-            total = torch.zeros_like(last, dtype=torch.float64)
-            for checkpoint in checkpoints:
-                total += checkpoint[name] / len(checkpoints)
-            average[name] = total.to(last.dtype)
-    return average
-
-
-@alternative("average_checkpoints")
-def moves_the_mean(checkpoints):
-    def mean(tensors):
-        result = tensors[0].double()
-        for number, tensor in enumerate(tensors[1:], start=2):
-            result = result + (tensor.double() - result) / number
-        return result.to(tensors[0])
-
-    return _average(checkpoints, mean)
-
-
 EQUIVALENT = {
     "TrainStep: without `strict` in one call of `zip`: for (source, target), count in zip(batches, "
     "counts): part = self.loss(source, target) * count / sum(counts).clamp(min=1…": (
@@ -531,7 +428,4 @@ EQUIVALENT = {
     ),
     "Evaluation: whose result is cut off from the gradient: return (total / tokens).detach() if "
     "tokens else total.detach()": "within no_grad there is nothing to cut off",
-    "average_checkpoints: with one call of `clone` left out: averaged[name] = last": (
-        "the dict is new, and nothing writes into its tensors"
-    ),
 }

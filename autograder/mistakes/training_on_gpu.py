@@ -29,32 +29,6 @@ def has_one_polynomial(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     return 6 * d_model * (total + T_q * vocab_size)
 
 
-@alternative("training_memory")
-def lists_the_tensors(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    attention = [(d_model, d_model), (d_model,)] * 4
-    network = [(d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,)]
-    weights = n_layers * sum(map(math.prod, [*attention, *network, *[(d_model,)] * 4]))
-    tensors = [(B, T, d_model)] * 8 + [(B, T)] * 4 + [(B, T, d_ff)]
-    tensors.append((B, n_heads, T) if fused else (B, n_heads, T, T))
-    activations = n_layers * sum(map(math.prod, tensors))
-    numbers = {"weights": weights, "gradients": weights}
-    numbers |= {"moments": 2 * weights, "activations": activations}
-    return {name: 4 * count for name, count in numbers.items()}
-
-
-@alternative("training_memory")
-def has_one_formula_each(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    weights = n_layers * (4 * d_model * d_model + 9 * d_model + 2 * d_model * d_ff + d_ff)
-    tokens = n_layers * B * T
-    kept = tokens * (8 * d_model + d_ff + 4) + tokens * n_heads * (T ** (not fused))
-    return {
-        "activations": 4 * kept,
-        "moments": 8 * weights,
-        "gradients": 4 * weights,
-        "weights": 4 * weights,
-    }
-
-
 def _finite(gradients):
     return all(torch.isfinite(gradient).all() for gradient in gradients)
 

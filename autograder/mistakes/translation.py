@@ -97,20 +97,11 @@ def _brevity(c, r):
     return 1.0 if c >= r else (math.exp(1 - r / c) if c else 0.0)
 
 
-def _exp_smoothed(matches, totals, start=2.0, factor=2.0, always=False):
-    """The precisions of a corpus from two lists of four, or None if BLEU is 0."""
-    if not (any(matches) or always) or not all(totals):
-        return None
-    precisions = []
-    for m, t in zip(matches, totals, strict=True):
-        if m == 0:
-            m, start = 1 / start, start * factor
-        precisions.append(m / t)
-    return precisions
-
-
-def _mean_log(precisions):
-    return 0.0 if precisions is None else math.exp(sum(map(math.log, precisions)) / 4)
+def _mean(matches, totals):
+    """The geometric mean of the precisions, from two lists of four."""
+    if not all(matches):
+        return 0.0
+    return math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / 4)
 
 
 @mistake(
@@ -173,7 +164,7 @@ def within_longer_sentences():
 )
 def averages_sentences(matches, totals, lengths, reference_lengths):
     scores = [
-        _brevity(c, r) * _mean_log(_exp_smoothed(m, t))
+        _brevity(c, r) * _mean(m, t)
         for m, t, c, r in zip(
             matches.tolist(), totals.tolist(), lengths.tolist(), reference_lengths.tolist(),
             strict=True,
@@ -185,14 +176,11 @@ def averages_sentences(matches, totals, lengths, reference_lengths):
 @alternative("bleu")
 def works_with_logarithms(matches, totals, lengths, reference_lengths):
     c, r = int(lengths.sum()), int(reference_lengths.sum())
-    log_score, halved = min(0.0, 1 - r / c) if c else 0.0, 0
-    if int(matches.sum()) == 0:
-        return 0.0
+    log_score = min(0.0, 1 - r / c) if c else 0.0
     for m, t in zip(matches.sum(0).tolist(), totals.sum(0).tolist(), strict=True):
-        if t == 0:
+        if m == 0:
             return 0.0
-        halved += m == 0
-        log_score += (math.log(m) if m else -halved * math.log(2)) / 4 - math.log(t) / 4
+        log_score += (math.log(m) - math.log(t)) / 4
     return 100 * math.exp(log_score)
 
 
@@ -200,9 +188,8 @@ def works_with_logarithms(matches, totals, lengths, reference_lengths):
 def stays_in_tensors(matches, totals, lengths, reference_lengths):
     m, t = matches.sum(0).double(), totals.sum(0).double()
     c, r = lengths.sum().double(), reference_lengths.sum().double()
-    smoothed = m + (m == 0) * 2.0 ** -(m == 0).cumsum(0)
-    score = (smoothed / t).prod() ** 0.25 * (1 - r / c).clamp(max=0).exp()
-    return torch.where(m.any() & t.all(), 100 * score, torch.zeros_like(score))
+    score = (m / t).prod() ** 0.25 * (1 - r / c).clamp(max=0).exp()
+    return torch.where(m.all(), 100 * score, torch.zeros_like(score))
 
 
 @careless("bleu")
@@ -211,14 +198,14 @@ def adds_up_on_the_cpu(matches, totals, lengths, reference_lengths):
     for one, other in zip(matches, totals, strict=True):
         m += one
         t += other
-    found = _mean_log(_exp_smoothed(m.tolist(), t.tolist()))
+    found = _mean(m.tolist(), t.tolist())
     return 100 * _brevity(int(lengths.sum()), int(reference_lengths.sum())) * found
 
 
 @careless("bleu")
 def adds_up_in_numpy(*statistics):
     m, t, c, r = (part.numpy().sum(0).tolist() for part in statistics)
-    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t))
+    return 100 * _brevity(c, r) * _mean(m, t)
 
 
 def _scores(system, rows):
@@ -309,16 +296,11 @@ EQUIVALENT = {
     "reference_lengths.sum().item())": "a tensor without axes is as good as a number",
     "bleu: with one call of `item` left out: c, r = (lengths.sum().item(), "
     "reference_lengths.sum())": "a tensor without axes is as good as a number",
-    "bleu: with another axis in one place: misses = (matches == 0).cumsum(dim=-1)": (
-        "the four sums have one axis, the first and the last"
+    "bleu: with `totals` once where `matches` belongs: if not totals.all(): return 0.0": (
+        "the logarithm of 0 is -inf, and exp of that 0: this is the other way to write it"
     ),
-    "bleu: with one whole number off by one: misses = (matches == 0).cumsum(dim=-1)": (
-        "the four sums have one axis, the first and the last"
-    ),
-    "bleu: with one whole number off by one: precisions = torch.where(matches > 1, matches, 0.5 ** "
-    "misses) / totals": "an n-gram that matches has shorter ones that match, so 0.5 ** 0 = 1",
-    "bleu: with one call of `item` left out: return 100 * brevity * "
-    "precisions.log().mean().exp()": "the text allows a tensor",
+    "bleu: with one call of `item` left out: return 100 * brevity * (matches / "
+    "totals).log().mean().exp()": "the text allows a tensor",
     "paired_bootstrap: with one call of `tolist` left out: low, high = differences.quantile("
     "torch.tensor([0.025, 0.975]))": "a tensor of one number is as good as a number",
     "paired_bootstrap: with one call of `item` left out: return (low, high, (differences > 0)"

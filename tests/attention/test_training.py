@@ -1,4 +1,4 @@
-"""Lesson 11's library where nothing is real, scores are infinite, and numbers are short."""
+"""Lesson 11's library where nothing is real, and where numbers are short."""
 
 import copy
 import math
@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 from torch.optim.lr_scheduler import LambdaLR
 
 from attention.provided.data.tokens import PAD
@@ -14,7 +13,6 @@ from attention.training import (
     Evaluation,
     TrainStep,
     average_checkpoints,
-    label_smoothed_loss,
     noam_learning_rate,
 )
 from attention.transformer import Transformer
@@ -59,23 +57,6 @@ def test_batches_without_a_real_token_change_nothing():
     assert alone([empty, empty]) == 0
     assert all((weight.grad == 0).all() for weight in alone.model.parameters())
     torch.testing.assert_close(dict(alone.state_dict()), before, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_smoothed_loss_equals_pytorchs_where_scores_are_infinite(smoothing, everywhere):
-    """PAD is ruled out where it is the target, or everywhere."""
-    logits, (_, target) = torch.randn(3, 5, 11, dtype=torch.float64), pairs(3)
-    there = (target == PAD) | everywhere
-    logits[..., PAD] = logits[..., PAD].masked_fill(there, -math.inf)
-    options = {"ignore_index": PAD, "label_smoothing": smoothing}
-    expected = F.cross_entropy(logits.mT, target, **options)
-    got = label_smoothed_loss(logits.requires_grad_(), target, smoothing)
-    torch.testing.assert_close(got, expected)
-    assert got.isfinite() == (smoothing == 0 or not everywhere)
-    if got.isfinite():
-        (gradient,) = torch.autograd.grad(got, logits)
-        assert gradient.isfinite().all()
 
 
 def test_a_dict_of_sizes_builds_the_model():

@@ -8,6 +8,7 @@ import torch
 from attention import decoding
 from attention.provided.data.numbers import in_words
 from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.models.beam_search import penalty
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.transformer import masks_from_tokens
 from tests.browser.glass import FOUND, ODD, assert_same, attention_of, run_watched, source_of
@@ -96,7 +97,7 @@ def test_the_searches_are_those_of_decoding(page, glass_model, text, beam, alpha
     ids, totals = decoding.beam_search(model, source, beam, alpha, return_scores=True)
     assert got["beams"][1] == ids[0].tolist()
     assert got["beams"][0] == pytest.approx(totals.item(), abs=1e-4)
-    value = decoding.length_normalised(totals[:, None], (ids != PAD).sum(1, keepdim=True), alpha)
+    value = totals / penalty((ids != PAD).sum(1), alpha)
     assert got["value"] == pytest.approx(value.item(), abs=1e-5)
 
 

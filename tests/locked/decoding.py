@@ -8,7 +8,6 @@ from torch import nn
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.provided.data.tokens import PAD
 from tests.locked import right, wrong
 
 
@@ -136,76 +135,6 @@ def top_p_filter_12(logits, p):
     return torch.where(keep, logits, -math.inf)
 
 
-@wrong(
-    "beam_step", cause="the old beams are floating-point numbers, by / instead of //", kind="dtype"
-)
-def beam_step_9(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    only = torch.full_like(log_probs, -math.inf)
-    only[:, :, PAD] = 0
-    log_probs = torch.where(finished[:, :, None], only, log_probs)
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, torch.floor(place / V), place % V
-
-
-@wrong(
-    "beam_step", cause="writes the rows of finished beams into the given log_probs", kind="state"
-)
-def beam_step_10(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    log_probs[finished] = -math.inf
-    log_probs[..., PAD] = torch.where(finished, 0.0, log_probs[..., PAD])
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
-@wrong(
-    "beam_step",
-    cause="the row for finished beams is made on the CPU, wherever the scores are",
-    kind="device",
-)
-def beam_step_12(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    only = torch.full((V,), -math.inf, dtype=log_probs.dtype)
-    only[PAD] = 0
-    log_probs = torch.where(finished[:, :, None], only, log_probs)
-    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
-    return totals, place // V, place % V
-
-
-@right("beam_step", how="candidates in Python lists, sorted")
-def beam_step_14(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    values, beams, tokens = [], [], []
-    for b in range(B):
-        candidates = []
-        for k in range(K):
-            if finished[b, k]:
-                candidates += [(scores[b, k], k, PAD)]
-                candidates += [(scores[b, k] - math.inf, k, t) for t in range(V) if t != PAD]
-            else:
-                candidates += [(scores[b, k] + log_probs[b, k, t], k, t) for t in range(V)]
-        best = sorted(candidates, key=lambda c: -c[0].item())[:K]
-        values.append(torch.stack([c[0] for c in best]))
-        beams.append([c[1] for c in best])
-        tokens.append([c[2] for c in best])
-    device = scores.device
-    beams, tokens = torch.tensor(beams, device=device), torch.tensor(tokens, device=device)
-    return torch.stack(values), beams, tokens
-
-
-@right("beam_step", how="masked_fill, a full sort, unravel_index")
-def beam_step_15(scores, log_probs, finished):
-    _, K, V = log_probs.shape
-    is_pad = torch.arange(V, device=log_probs.device) == PAD
-    done = finished.unsqueeze(-1)
-    log_probs = log_probs.masked_fill(done & ~is_pad, -math.inf).masked_fill(done & is_pad, 0.0)
-    totals = scores.unsqueeze(-1).add(log_probs).reshape(len(scores), -1)
-    best, place = totals.sort(dim=-1, descending=True, stable=True)
-    origin, token = torch.unravel_index(place[:, :K], (K, V))
-    return best[:, :K], origin, token
-
-
 class _Cache(nn.Module):
     def __init__(self, d_model, n_heads):
         super().__init__()
@@ -251,50 +180,6 @@ class CachedAttention_10(_Cache):
         self.keys, self.values = torch.cat((old_k, k), -2), torch.cat((old_v, v), -2)
         context = masked_attention(q, self.keys, self.values)  # (B, H, 1, d_head)
         return self.W_o(context.reshape(B, 1, d_model))
-
-
-@wrong("follow_beams", cause="the sources are B rows apart instead of K", kind="value")
-def follow_beams_2(cache, origin):
-    B, K = origin.shape
-    return cache[(origin + B * torch.arange(B, device=origin.device)[:, None]).flatten() % (B * K)]
-
-
-@wrong(
-    "follow_beams", cause="adds the beam's number instead of the source's first row", kind="value"
-)
-def follow_beams_3(cache, origin):
-    B, K = origin.shape
-    return cache[(origin + torch.arange(K, device=origin.device)).flatten() % (B * K)]
-
-
-@wrong("follow_beams", cause="the offsets are made on the CPU, wherever origin is", kind="device")
-def follow_beams_4(cache, origin):
-    B, K = origin.shape
-    return cache[(origin + K * torch.arange(B).unsqueeze(1)).flatten()]
-
-
-@wrong("follow_beams", cause="writes the new order into the given cache", kind="state")
-def follow_beams_7(cache, origin):
-    B, K = origin.shape
-    cache[:] = cache[(origin + K * torch.arange(B, device=origin.device)[:, None]).flatten()]
-    return cache
-
-
-@wrong(
-    "follow_beams",
-    cause="gather with a flat index works for a cache with a single axis only",
-    kind="crash",
-)
-def follow_beams_8(cache, origin):
-    B, K = origin.shape
-    rows = (origin + K * torch.arange(B, device=origin.device)[:, None]).flatten()
-    return cache.gather(0, rows)
-
-
-@right("follow_beams", how="each source by itself, concatenated")
-def follow_beams_9(cache, origin):
-    parts = cache.split(origin.shape[1])
-    return torch.cat([part[rows] for part, rows in zip(parts, origin, strict=True)])
 
 
 def _grams(tokens, n):

@@ -1,11 +1,9 @@
 """Answers to lesson 11 that were written without a look at its checks."""
 
 import math
-import random
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from attention.provided.data.tokens import PAD
 from attention.training import ModelAndLoss
@@ -34,52 +32,6 @@ def noam_learning_rate_8(step, d_model, warmup_steps, factor=1.0):
     else:
         rate = 1 / math.sqrt(step)
     return factor * rate / math.sqrt(d_model)
-
-
-@wrong("label_smoothed_loss", cause="log of a softmax is -inf for scores far apart", kind="extreme")
-def label_smoothed_loss_3(logits, target, smoothing=0.1):
-    log_p = torch.log(torch.softmax(logits, dim=-1))
-    chosen = log_p.gather(-1, target[..., None]).squeeze(-1)
-    loss = -(1 - smoothing) * chosen - smoothing * log_p.mean(-1)
-    real = target != PAD
-    return loss[real].mean()
-
-
-@wrong("label_smoothed_loss", cause="takes the mean of the sentences' means", kind="value")
-def label_smoothed_loss_7(logits, target, smoothing=0.1):
-    log_p = logits.log_softmax(-1)
-    chosen = log_p.gather(-1, target[..., None]).squeeze(-1)
-    loss = -(1 - smoothing) * chosen - smoothing * log_p.mean(-1)
-    real = target != PAD
-    return ((loss * real).sum(1) / real.sum(1)).mean()
-
-
-@wrong("label_smoothed_loss", cause="returns a number without a gradient", kind="gradient")
-def label_smoothed_loss_9(logits, target, smoothing=0.1):
-    loss = F.cross_entropy(
-        logits.transpose(1, 2), target, ignore_index=PAD, label_smoothing=smoothing
-    )
-    return torch.tensor(loss.item())
-
-
-@right("label_smoothed_loss", how="PyTorch's cross_entropy with the vocabulary as axis 1")
-def label_smoothed_loss_11(logits, target, smoothing=0.1):
-    return F.cross_entropy(
-        logits.transpose(1, 2), target, ignore_index=PAD, label_smoothing=smoothing
-    )
-
-
-@right(
-    "label_smoothed_loss",
-    how="logsumexp less the mixture of the scores, mixed only if there is smoothing",
-)
-def label_smoothed_loss_13(logits, target, smoothing=0.1):
-    real = target != PAD
-    rows, ids = logits[real], target[real]
-    mixed = rows[torch.arange(len(ids), device=ids.device), ids]
-    if smoothing:
-        mixed = (1 - smoothing) * mixed + smoothing * rows.mean(dim=1)
-    return (rows.logsumexp(dim=1) - mixed).mean()
 
 
 @wrong("batch_by_tokens", cause="refuses a sentence of exactly max_tokens", kind="error")
@@ -113,28 +65,6 @@ def batch_by_tokens_12(lengths, max_tokens):
         batches.append([index for _, index in queue[start:end]])
         start = end
     return batches
-
-
-@wrong(
-    "epoch_order",
-    cause="the generator has no seed, so every call gives another order",
-    kind="state",
-)
-def epoch_order_5(n_batches, seed, epoch):
-    return random.Random().sample(range(n_batches), n_batches)
-
-
-@right("epoch_order", how="sample, seeded with bytes of both numbers")
-def epoch_order_10(n_batches, seed, epoch):
-    generator = random.Random(f"epoch={epoch}, seed={seed}".encode())
-    return generator.sample(range(n_batches), k=n_batches)
-
-
-@right("epoch_order", how="sorts by random keys")
-def epoch_order_11(n_batches, seed, epoch):
-    draw = random.Random(repr((seed, epoch)))
-    keys = [draw.random() for _ in range(n_batches)]
-    return sorted(range(n_batches), key=keys.__getitem__)
 
 
 @wrong("clip_gradients", cause="lengthens short gradients to max_norm as well", kind="value")
@@ -278,37 +208,6 @@ class Evaluation_9(_Eval):
         counts = torch.stack([target.ne(PAD).sum() for _, target in batches])
         losses = torch.stack([self.loss(*batch) for batch in batches])
         return (losses * (counts / counts.sum())).sum()
-
-
-@wrong(
-    "average_checkpoints",
-    cause="averages float32 only; other floating-point types stay as they are",
-    kind="dtype",
-)
-def average_checkpoints_7(checkpoints):
-    averaged = {}
-    for name, last in checkpoints[-1].items():
-        if last.dtype == torch.float32:
-            stacked = torch.stack([checkpoint[name].double() for checkpoint in checkpoints])
-            averaged[name] = stacked.mean(dim=0).float()
-        else:
-            averaged[name] = last.clone()
-    return averaged
-
-
-@right("average_checkpoints", how="a running sum in float64, divided in place")
-def average_checkpoints_9(checkpoints):
-    result = {}
-    for name in checkpoints[0]:
-        *_, last = (checkpoint[name] for checkpoint in checkpoints)
-        if not torch.is_floating_point(last):
-            result[name] = last.detach().clone()
-            continue
-        total = torch.zeros_like(last, dtype=torch.float64)
-        for checkpoint in checkpoints:
-            total += checkpoint[name]
-        result[name] = total.div_(len(checkpoints)).to(last)
-    return result
 
 
 @right("training_flops", how="a list of all products (n, m, k), layer by layer")

@@ -1,8 +1,8 @@
-"""A beam search for many sources at once: what holds together the pieces that lesson 13 builds."""
+"""A beam search for many sources at once, on lesson 13's `beam_step`."""
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,18 +11,11 @@ from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.demand import counts, within
 from attention.provided.training_steps import evaluation
 
-
-class Pieces(NamedTuple):
-    """The functions that a search is made of, with the signatures that they have in lesson 13."""
-
-    beam_step: Callable[..., Any]
-    keep_best: Callable[..., Any]
-    follow_beams: Callable[..., Any]
-    length_normalised: Callable[..., Any]
+Step = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 def in_batches(
-    pieces: Pieces,
+    step: Step,
     kind: Callable[..., Any],
     model: Any,
     source: Tensor,
@@ -33,6 +26,7 @@ def in_batches(
 ) -> tuple[Tensor, Tensor]:
     """Search for the best translation of each source, in batches of similar length.
 
+    step     `beam_step`
     kind     `CachedDecoder` or `RepeatingDecoder`
     source   (B, T_k)  ids, filled up with PAD
     most     (B,)  the largest number of tokens for each source
@@ -45,30 +39,29 @@ def in_batches(
     beam, batch = int(beam), int(batch)  # PyTorch does not take all of numpy's
     order = (source != PAD).sum(dim=1).argsort(descending=True, stable=True)  # (B,)
     ids = source.new_full((len(source), int(most.max())), PAD)  # (B, T)
-    values = torch.zeros(len(source), 1, device=source.device)  # (B, 1)
+    values = torch.zeros(len(source), device=source.device)  # (B,)
     with evaluation(model):
         for part in order.split(batch):
             width = (source[part] != PAD).sum(dim=1).max()
             decoder = kind(model, source[part, :width], beam)
-            values[part], found = search(pieces, decoder, most[part], beam, alpha)
-            ids[part, : found.shape[2]] = found[:, 0]
-    lengths = (ids != PAD).sum(dim=1, keepdim=True)  # (B, 1)
-    penalties = pieces.length_normalised(torch.ones_like(values), lengths, alpha)
-    return ids[:, : int(lengths.max())], (values / penalties).squeeze(1)
+            values[part], found = search(step, decoder, most[part], beam, alpha)
+            ids[part, : found.shape[1]] = found
+    lengths = (ids != PAD).sum(dim=1)  # (B,)
+    return ids[:, : int(lengths.max())], values * penalty(lengths, alpha)
 
 
 def search(
-    pieces: Pieces, decoder: Any, most: Tensor, beam: int, alpha: float, n: int = 1
+    step: Step, decoder: Any, most: Tensor, beam: int, alpha: float
 ) -> tuple[Tensor, Tensor]:
-    """Search side by side for the n best translations of the sources that a decoder has read.
+    """Search side by side for the best translations of the sources that a decoder has read.
 
     decoder  a `CachedDecoder` or `RepeatingDecoder`
     most     (B,)  the largest number of tokens for each source
-    returns  (B, n) length-normalised log-probabilities, best first, and (B, n, T) ids: of those
-             that were finished, or if none was, of those that were cut off; -inf: no more found
+    returns  (B,) length-normalised log-probabilities and (B, T) ids: of the best that was finished,
+             or if none was, of the best that was cut off
     """
     B, K, T, device = len(most), beam, int(most.max()), most.device
-    best, kept = torch.full((B, n), -math.inf, device=device), most.new_full((B, n, T), PAD)
+    best, kept = torch.full((B,), -math.inf, device=device), most.new_full((B, T), PAD)
     rows = torch.arange(B, device=device)  # (B,) the sources still searched for; B shrinks
     scores = torch.full((B, K), -math.inf, device=device)
     scores[:, 0] = 0.0  # K equal beams would stay equal, so at first only one of them counts
@@ -80,25 +73,49 @@ def search(
         # No more than K tokens of a beam can be chosen. A token of these is known by its place.
         log_probs, ids = log_probs.topk(min(K, log_probs.shape[2]))  # (B, K, K)
         ids = ids.masked_fill(finished.unsqueeze(2), PAD)  # of an ended beam every place means PAD
-        scores, origin, place = pieces.beam_step(scores, log_probs, finished)  # (B, K) each
+        scores, origin, place = step(scores, log_probs, finished)  # (B, K) each
         batch = torch.arange(len(rows), device=device).unsqueeze(1)
         tokens, written = ids[batch, origin, place], written[batch, origin]
         written[:, :, t] = tokens
         ended = (tokens == EOS) & scores.isfinite()  # in this step, and possible at all
         finished = finished[batch, origin] | ended
-        values = pieces.length_normalised(scores, (written != PAD).sum(dim=2), alpha)  # (B, K)
+        values = scores / penalty((written != PAD).sum(dim=2), alpha)  # (B, K)
         last = most[rows] == t + 1  # (B,)
-        cut = last & best[rows, 0].isinf() & ~ended.any(dim=1)  # it ends with nothing finished
-        new = pieces.keep_best(best[rows], kept[rows], values, written, ended | cut.unsqueeze(1))
-        best[rows], kept[rows] = new
+        cut = last & best[rows].isinf() & ~ended.any(dim=1)  # it ends with nothing finished
+        # What has just ended competes with the best that ended before, and with nothing else.
+        values, place = values.masked_fill(~(ended | cut.unsqueeze(1)), -math.inf).max(dim=1)
+        better = values > best[rows]  # (B,)
+        best[rows[better]] = values[better]
+        kept[rows[better]] = written[better, place[better]]
         # What an unfinished beam can reach at most: no loss from now on, and the greatest length.
-        hopes = pieces.length_normalised(scores, most[rows].unsqueeze(1), alpha)  # (B, K)
+        hopes = scores / penalty(most[rows].unsqueeze(1), alpha)  # (B, K)
         hopes = hopes.masked_fill(finished, -math.inf).amax(dim=1)
-        stays = (hopes > best[rows, -1]) & ~last  # (B,)
+        stays = (hopes > best[rows]) & ~last  # (B,)
         if not stays.any():
             break
-        moves = pieces.follow_beams(torch.arange(len(rows) * K, device=device), origin)  # (B · K,)
-        decoder.select(moves.view(-1, K)[stays].flatten(), stays)
+        decoder.select(followed(origin)[stays].flatten(), stays)
         state = rows, scores, finished, tokens, written
         rows, scores, finished, tokens, written = (x[stays] for x in state)
     return best, kept
+
+
+def penalty(lengths: Tensor, alpha: float) -> Tensor:
+    """The length penalty of Wu et al. (2016), section 7; ``lengths`` count EOS.
+
+    >>> penalty(torch.tensor([1, 7]), alpha=1.0)
+    tensor([1., 2.])
+    """
+    return ((5 + lengths) / 6) ** alpha
+
+
+def followed(origin: Tensor) -> Tensor:
+    """In which row of a cache, (B · K, …), stands what each new beam goes on from: (B, K).
+
+    origin  (B, K)  the old beam of the same source, 0 … K - 1
+
+    >>> followed(torch.tensor([[0, 0], [1, 0]]))
+    tensor([[0, 0],
+            [3, 2]])
+    """
+    B, K = origin.shape
+    return K * torch.arange(B, device=origin.device).unsqueeze(1) + origin

@@ -80,15 +80,12 @@ class Trial:
         """What is to be run, by name; the models are made here, for nothing to be timed but use."""
         model = self.model()
         lengths = [self.task.length(row) for row in self.corpus.ids["train"][:500]]
-        halves = {name: tensor / 2 for name, tensor in self.weights.items()}
         settings = self.settings
         return {
             STEP: self.learn,
             "evaluation": lambda: self.task.evaluation(model)([self.batch]),
             **self.task.uses(model, self.batch, TRANSLATED, LONGEST),
-            "average": lambda: training.average_checkpoints([self.weights, halves]),
             "batches": lambda: training.batch_by_tokens(lengths, settings.max_tokens),
-            "order": lambda: sorted(training.epoch_order(40, settings.seed, 1)),
             "learning rate": lambda: float(steps.learning_rate(3, settings)),
         }
 

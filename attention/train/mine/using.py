@@ -208,17 +208,16 @@ def _time_of(amount: float) -> str:
 
 # What the library's own training calls, by the order of the lessons: what is worth building.
 NEEDED = (
-    *("shift_right", "causal_mask", "combine_masks", "masked_attention", "MultiHeadAttention"),
+    *("causal_mask", "combine_masks", "masked_attention", "MultiHeadAttention"),
     *("sinusoidal_positions", "Residual", "LayerNorm", "FeedForward", "EncoderLayer"),
     *("DecoderLayer", "masks_from_tokens", "Translator", "Encoder", "adamw_step"),
-    *("label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens", "epoch_order"),
-    *("clip_gradients", "average_checkpoints", "beam_step", "keep_best", "follow_beams"),
+    *("label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens", "clip_gradients"),
 )
 NEEDED_FOR_TEXT = (
-    *("masked_attention", "split_heads", "merge_heads", "share_heads", "rotary", "adamw_step"),
-    *("TrainStep", "Evaluation", "batch_by_tokens", "epoch_order", "clip_gradients"),
-    *("average_checkpoints", "sample_tokens", "top_p_filter", "language_model_loss", "rms_norm"),
-    *("SwiGLU", "ModernAttention", "ModernDecoderLayer", "ModernDecoder", "generate_with_cache"),
+    *("masked_attention", "rotary", "adamw_step"),
+    *("TrainStep", "Evaluation", "batch_by_tokens", "clip_gradients", "sample_tokens"),
+    *("top_p_filter", "language_model_loss", "rms_norm", "SwiGLU", "ModernAttention"),
+    *("ModernDecoderLayer", "ModernDecoder", "generate_with_cache"),
 )
 
 

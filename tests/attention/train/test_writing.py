@@ -165,12 +165,10 @@ def test_a_gpu_trains_it_too(file, tmp_path, capsys, monkeypatch):
 
 LESSONS = {
     "masked_attention": ("06", ["masked_attention"]),
-    "multi_head_attention": ("07", ["split_heads", "merge_heads", "share_heads"]),
     "tokens_and_positions": ("08", ["rotary"]),
     "training": (
         "11",
-        ["adamw_step", "TrainStep", "Evaluation", "batch_by_tokens", "epoch_order"]
-        + ["clip_gradients", "average_checkpoints"],
+        ["adamw_step", "TrainStep", "Evaluation", "batch_by_tokens", "clip_gradients"],
     ),
     "decoding": ("13", ["sample_tokens", "top_p_filter"]),
     "language_models": ("15", ["language_model_loss"]),

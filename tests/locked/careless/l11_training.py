@@ -1,7 +1,6 @@
 """Careless right answers to lesson 11."""
 
 import math
-import random
 
 import numpy as np
 import torch
@@ -57,42 +56,6 @@ def noam_learning_rate_2(step, d_model, warmup_steps, factor=1.0):
     number = torch.tensor(float(step))
     rate = torch.minimum(number**-0.5, number * warmup_steps**-1.5)
     return (factor * rate / math.sqrt(d_model)).item()
-
-
-@careless("label_smoothed_loss", "plain_numbers", how="a total from 0.0 and a count from 0")
-def label_smoothed_loss_1(logits, target, smoothing=0.1):
-    logs, total, count = torch.log_softmax(logits, dim=-1), 0.0, 0
-    for b, row in enumerate(target.tolist()):
-        for t, token in enumerate(row):
-            if token == PAD:
-                continue
-            total = total - (1 - smoothing) * logs[b, t, token]
-            if smoothing > 0:
-                total = total - smoothing * logs[b, t].mean()
-            count += 1
-    return total / count
-
-
-@careless("label_smoothed_loss", "device", "dtype", how="losses into zeros of float32")
-def label_smoothed_loss_2(logits, target, smoothing=0.1):
-    real = (target != PAD).nonzero().tolist()
-    losses = torch.zeros(len(real))
-    for place, (b, t) in enumerate(real):
-        logs = logits[b, t].log_softmax(dim=0)
-        losses[place] = -logs[target[b, t]] * (1 - smoothing)
-        if smoothing:
-            losses[place] -= smoothing * logs.mean()
-    return losses.mean()
-
-
-@careless("label_smoothed_loss", "other_order", how="logsumexp less a mixture of scores")
-def label_smoothed_loss_3(logits, target, smoothing=0.1):
-    keep = target != PAD
-    scores, ids = logits[keep], target[keep]
-    wanted = (1 - smoothing) * scores.gather(1, ids[:, None]).squeeze(1)
-    if smoothing > 0:
-        wanted = wanted + smoothing * scores.mean(dim=1)
-    return (scores.logsumexp(dim=1) - wanted).sum() / len(ids)
 
 
 class _Step(ModelAndLoss):
@@ -215,20 +178,6 @@ def batch_by_tokens_2(lengths, max_tokens):
     return [*batches, batch] if batch else batches
 
 
-@careless("epoch_order", "numpy", how="a generator of NumPy from both numbers")
-def epoch_order_1(n_batches, seed, epoch):
-    return np.random.default_rng([seed, epoch]).permutation(n_batches).tolist()
-
-
-@careless("epoch_order", "seed", how="seeds Python's global generator and puts its state back")
-def epoch_order_2(n_batches, seed, epoch):
-    state, order = random.getstate(), list(range(n_batches))
-    random.seed(f"{seed} {epoch}")
-    random.shuffle(order)
-    random.setstate(state)
-    return order
-
-
 @careless("clip_gradients", "plain_numbers", how="a total from 0.0, the norm as a Python number")
 def clip_gradients_1(gradients, max_norm, loss_scale=1.0):
     unscaled, total = [gradient / loss_scale for gradient in gradients], 0.0
@@ -253,42 +202,3 @@ def clip_gradients_3(gradients, max_norm, loss_scale=1.0):
     unscaled = [gradient / loss_scale for gradient in gradients]
     norm = np.linalg.norm(np.concatenate([g.numpy().ravel() for g in unscaled]))
     return [gradient * float(max_norm / max(norm, max_norm)) for gradient in unscaled]
-
-
-@careless("average_checkpoints", "numpy", "device", how="means of NumPy in float64")
-def average_checkpoints_1(checkpoints):
-    result = {}
-    for name, last in checkpoints[-1].items():
-        if last.is_floating_point():
-            every = [checkpoint[name].detach().double().numpy() for checkpoint in checkpoints]
-            result[name] = torch.tensor(np.mean(every, axis=0)).to(last.dtype)
-        else:
-            result[name] = last.clone()
-    return result
-
-
-@careless("average_checkpoints", "device", how="totals in zeros of float64 without a device")
-def average_checkpoints_2(checkpoints):
-    result = {}
-    for name in checkpoints[-1]:
-        last = checkpoints[-1][name]
-        if not last.is_floating_point():
-            result[name] = last
-            continue
-        total = torch.zeros(last.shape, dtype=torch.float64)
-        for checkpoint in checkpoints:
-            total += checkpoint[name].double()
-        result[name] = (total / len(checkpoints)).to(last.dtype)
-    return result
-
-
-@careless("average_checkpoints", "plain_numbers", "other_order", how="adds shares from 0.0")
-def average_checkpoints_3(checkpoints):
-    result = dict(checkpoints[-1])
-    for name, last in result.items():
-        if torch.is_floating_point(last):
-            total = 0.0
-            for checkpoint in checkpoints:
-                total = total + checkpoint[name].double() / len(checkpoints)
-            result[name] = total.to(last.dtype)
-    return result

@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 
-from attention.transformer_blocks import layer_parameters
 from tests.locked.careless import careless
 
 
@@ -30,34 +29,6 @@ def training_flops_2(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
             total += a * b * c
     total += T_q * d_model * vocab_size
     return 3 * 2 * total
-
-
-@careless("training_memory", "other_type", how="the numbers of the dict are NumPy's")
-def training_memory_1(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    weights = np.int64(4) * n_layers * layer_parameters(d_model, d_ff)
-    table = n_heads if fused else n_heads * T
-    activations = np.int64(4) * n_layers * B * T * (8 * d_model + d_ff + table + 4)
-    return {
-        "weights": weights,
-        "gradients": weights,
-        "moments": 2 * weights,
-        "activations": activations,
-    }
-
-
-@careless("training_memory", "plain_numbers", how="a list of what is kept, added up layer by layer")
-def training_memory_2(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    vectors = ["x", "normed", "q", "k", "v", "context", "stream", "normed again"]
-    kept = [B * T * d_model for _ in vectors]
-    kept += [2 * B * T, 2 * B * T, B * T * d_ff]
-    kept.append(B * n_heads * T if fused else B * n_heads * T * T)
-    parameters = activations = 0
-    for _ in range(n_layers):
-        parameters += layer_parameters(d_model, d_ff)
-        activations += sum(kept)
-    names = ("weights", "gradients", "moments", "activations")
-    sizes = (parameters, parameters, 2 * parameters, activations)
-    return {name: 4 * size for name, size in zip(names, sizes, strict=True)}
 
 
 @careless("loss_scaling", "numpy", how="looks for infinite numbers in NumPy")

@@ -8,7 +8,6 @@ from torch import nn
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.provided.data.tokens import PAD
 from tests.locked.careless import careless
 
 
@@ -100,47 +99,6 @@ def break_top_p_filter_2():
     return torch.randn(2, 6) + 3, 0.9
 
 
-@careless("beam_step", "device", how="the row of a finished beam without a device")
-def beam_step_1(scores, log_probs, finished):
-    K, V = log_probs.shape[1:]
-    frozen = torch.full((V,), -math.inf, dtype=log_probs.dtype)
-    frozen[PAD] = 0.0
-    rows = torch.where(finished.unsqueeze(2), frozen, log_probs)
-    best, place = (scores.unsqueeze(2) + rows).flatten(1).topk(K, dim=1)
-    return best, place // V, place % V
-
-
-@careless("beam_step", "device", "plain_numbers", how="candidates in lists, sorted in Python")
-def beam_step_2(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    found, origins, tokens = [], [], []
-    for b in range(B):
-        candidates = []
-        for j in range(K):
-            if finished[b, j]:
-                candidates.append((scores[b, j], j, PAD))
-                candidates += [(scores[b, j] - math.inf, j, v) for v in range(V) if v != PAD]
-            else:
-                candidates += [(scores[b, j] + log_probs[b, j, v], j, v) for v in range(V)]
-        candidates.sort(key=lambda one: -one[0].item())
-        found.append(torch.stack([one[0] for one in candidates[:K]]))
-        origins.append([one[1] for one in candidates[:K]])
-        tokens.append([one[2] for one in candidates[:K]])
-    return torch.stack(found), torch.tensor(origins), torch.tensor(tokens)
-
-
-@careless("beam_step", "in_place", how="overwrites the finished rows of a clone")
-def beam_step_3(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    log_probs = log_probs.clone()
-    log_probs[finished] = -math.inf
-    log_probs[..., PAD] = log_probs[..., PAD].masked_fill(finished, 0.0)
-    totals = (scores[..., None] + log_probs).reshape(B, K * V)
-    best, place = totals.sort(dim=1, descending=True)
-    best, place = best[:, :K], place[:, :K]
-    return best, torch.div(place, V, rounding_mode="floor"), place.remainder(V)
-
-
 class _Cached(nn.Module):
     def __init__(self, d_model, n_heads):
         super().__init__()
@@ -178,27 +136,6 @@ class CachedAttention_2(_Cached):
         q = split_heads(self.W_q(x), self.n_heads)
         scores = q @ self.keys.mT / math.sqrt(q.shape[-1])
         return self.W_o(merge_heads(scores.softmax(dim=-1) @ self.values))
-
-
-@careless("follow_beams", "plain_numbers", how="a list of Python ints as an index")
-def follow_beams_1(cache, origin):
-    K = origin.shape[1]
-    return cache[[b * K + j for b, row in enumerate(origin.tolist()) for j in row]]
-
-
-@careless("follow_beams", "in_place", how="row by row into a clone")
-def follow_beams_2(cache, origin):
-    result, (B, K) = cache.clone(), origin.shape
-    for b in range(B):
-        for j in range(K):
-            result[b * K + j] = cache[b * K + origin[b, j]]
-    return result
-
-
-@careless("follow_beams", "extra_axis", how="sources as an axis of their own, one after the other")
-def follow_beams_3(cache, origin):
-    sources = cache.unflatten(0, tuple(origin.shape))
-    return torch.cat([one[places] for one, places in zip(sources, origin, strict=True)])
 
 
 @careless("trace_beam_search", "numpy", "other_type", how="arrays, of numbers and of words")

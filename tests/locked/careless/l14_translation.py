@@ -1,6 +1,5 @@
 """Careless right answers to lesson 14."""
 
-import math
 from collections import Counter
 
 import numpy as np
@@ -42,48 +41,6 @@ def break_ngram_matches_1():
 @careless("break_ngram_matches", "other_type", how="tokens are NumPy's strings")
 def break_ngram_matches_2():
     return list(np.array(["no", "where"])), list(np.array(["now", "here"]))
-
-
-@careless("bleu", "numpy", "other_type", how="sums in NumPy, returns NumPy's float")
-def bleu_1(matches, totals, lengths, reference_lengths):
-    found, there = matches.numpy().sum(axis=0), totals.numpy().sum(axis=0)
-    c, r = lengths.numpy().sum(), reference_lengths.numpy().sum()
-    if found.sum() == 0 or (there == 0).any():
-        return np.float64(0.0)
-    precisions, halvings = np.zeros(4), 0
-    for n in range(4):
-        if found[n] == 0:
-            halvings += 1
-        precisions[n] = (found[n] or 0.5**halvings) / there[n]
-    return 100 * np.exp(min(0.0, 1 - r / c)) * np.exp(np.log(precisions).mean())
-
-
-@careless("bleu", "plain_numbers", how="Python's lists and numbers")
-def bleu_2(matches, totals, lengths, reference_lengths):
-    found, there = matches.sum(dim=0).tolist(), totals.sum(dim=0).tolist()
-    c, r = int(lengths.sum()), int(reference_lengths.sum())
-    if not any(found) or not all(there):
-        return 0.0
-    product, smoothed = 1.0, 1.0
-    for m, t in zip(found, there, strict=True):
-        if m == 0:
-            smoothed /= 2
-        product *= (m if m else smoothed) / t
-    return 100.0 * (1.0 if c >= r else math.exp(1 - r / c)) * product**0.25
-
-
-@careless("bleu", "device", "dtype", how="precisions into zeros of float32; returns a tensor")
-def bleu_3(matches, totals, lengths, reference_lengths):
-    found, there = matches.sum(dim=0), totals.sum(dim=0)
-    if found.sum() == 0 or there.min() == 0:
-        return torch.tensor(0.0)
-    numerators, half = torch.zeros(4), 1.0
-    for n in range(4):
-        if found[n] == 0:
-            half = half / 2
-        numerators[n] = found[n] if found[n] > 0 else half
-    brevity = torch.exp(1 - reference_lengths.sum() / lengths.sum()).clamp(max=1.0)
-    return 100 * brevity * torch.log(numerators / there).mean().exp()
 
 
 def _drawn(statistics, row):

@@ -5,7 +5,6 @@ from torch import nn
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.provided.data.tokens import EOS, PAD
 from tests.locked import wrong
 
 # --- sample_tokens ---------------------------------------------------------------------------
@@ -128,109 +127,6 @@ def top_p_filter_106(logits, p):
     return logits.masked_fill(torch.zeros_like(drop).scatter(1, order, drop), -torch.inf)
 
 
-# --- beam_step -------------------------------------------------------------------------------
-
-
-@wrong("beam_step", cause="the scores so far are not added")
-def beam_step_101(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    row = torch.full_like(log_probs, -torch.inf)
-    row[..., PAD] = 0
-    totals = torch.where(finished[..., None], row, log_probs)
-    best, place = totals.flatten(1).topk(K, dim=1)
-    return best, place // V, place % V
-
-
-@wrong("beam_step", cause="place // K and % K in place of V")
-def beam_step_102(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    row = torch.full_like(log_probs, -torch.inf)
-    row[:, :, PAD] = 0
-    totals = scores.unsqueeze(2) + torch.where(finished.unsqueeze(2), row, log_probs)
-    best, place = totals.reshape(B, K * V).topk(K)
-    return best, place // K, place % K
-
-
-@wrong("beam_step", cause="finished beams go on with EOS")
-def beam_step_103(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    row = torch.full((V,), -torch.inf, device=scores.device)
-    row[EOS] = 0.0
-    lp = torch.where(finished[:, :, None], row, log_probs)
-    best, place = (scores[:, :, None] + lp).view(B, -1).topk(K, dim=-1)
-    return best, torch.div(place, V, rounding_mode="floor"), place % V
-
-
-@wrong("beam_step", cause="PAD is free for finished beams, but other tokens are not ruled out")
-def beam_step_104(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    lp = log_probs.clone()
-    lp[..., PAD] = torch.where(finished, torch.zeros_like(scores), lp[..., PAD])
-    best, place = (scores[..., None] + lp).flatten(1).topk(K, dim=1)
-    return best, place // V, place % V
-
-
-@wrong("beam_step", cause="each beam goes on with its own best token: beams never compete")
-def beam_step_105(scores, log_probs, finished):
-    row = torch.full_like(log_probs, -torch.inf)
-    row[..., PAD] = 0
-    totals = scores[..., None] + torch.where(finished[..., None], row, log_probs)
-    best, token = totals.max(dim=2)
-    best, origin = best.sort(dim=1, descending=True)
-    return best, origin, token.gather(1, origin)
-
-
-@wrong("beam_step", cause="the K best of the whole batch's first axis: sources are mixed")
-def beam_step_106(scores, log_probs, finished):
-    B, K, V = log_probs.shape
-    row = torch.full_like(log_probs, -torch.inf)
-    row[..., PAD] = 0
-    totals = scores[..., None] + torch.where(finished[..., None], row, log_probs)
-    best, place = totals.flatten().topk(B * K)
-    place = place % (K * V)
-    return best.view(B, K), (place // V).view(B, K), (place % V).view(B, K)
-
-
-# --- keep_best -------------------------------------------------------------------------------
-
-
-@wrong("keep_best", cause="beams that have not ended compete, too")
-def keep_best_101(best, kept, values, written, ended):
-    both = torch.cat([best, values], dim=1)
-    ids = torch.cat([kept, written], dim=1)
-    top, place = both.topk(best.shape[1], dim=1)
-    return top, ids.take_along_dim(place[:, :, None], dim=1)
-
-
-@wrong("keep_best", cause="the N kept before are forgotten")
-def keep_best_102(best, kept, values, written, ended):
-    values = values.masked_fill(~ended, -torch.inf)
-    top, place = values.topk(min(best.shape[1], values.shape[1]), dim=1)
-    return top, written.take_along_dim(place.unsqueeze(2), dim=1)
-
-
-@wrong("keep_best", cause="values of beams that have not ended become 0, the best of all")
-def keep_best_103(best, kept, values, written, ended):
-    both = torch.cat([best, values * ended], dim=1)
-    top, place = both.topk(best.shape[1], dim=1)
-    index = place[:, :, None].expand(-1, -1, kept.shape[2])
-    return top, torch.cat([kept, written], dim=1).gather(1, index)
-
-
-@wrong("keep_best", cause="the smallest values are kept")
-def keep_best_104(best, kept, values, written, ended):
-    both = torch.cat([best, torch.where(ended, values, -torch.inf)], dim=1)
-    top, place = both.topk(best.shape[1], dim=1, largest=False)
-    return top, torch.cat([kept, written], 1).take_along_dim(place[..., None], dim=1)
-
-
-@wrong("keep_best", cause="the ids are put together in the other order than the values")
-def keep_best_105(best, kept, values, written, ended):
-    both = torch.cat([best, values.masked_fill(~ended, -torch.inf)], dim=1)
-    top, place = both.topk(best.size(1), dim=1)
-    return top, torch.cat([written, kept], dim=1).take_along_dim(place[..., None], dim=1)
-
-
 # --- CachedAttention -------------------------------------------------------------------------
 
 
@@ -309,33 +205,3 @@ class CachedAttention_106(_Cached):
             k = torch.cat([self.keys, q], dim=2)
         self.keys, self.values = k, v
         return self.W_o(merge_heads(masked_attention(q, k, v)))
-
-
-# --- follow_beams ----------------------------------------------------------------------------
-
-
-@wrong("follow_beams", cause="the first row of the source is not added")
-def follow_beams_101(cache, origin):
-    return cache[origin.flatten()]
-
-
-@wrong("follow_beams", cause="the sources begin at every B-th row, not every K-th")
-def follow_beams_102(cache, origin):
-    B, K = origin.shape
-    first = torch.arange(B, device=origin.device)[:, None] * B
-    return cache[(first + origin).flatten() % len(cache)]
-
-
-@wrong("follow_beams", cause="the inverse: writes row j to the place of its origin")
-def follow_beams_103(cache, origin):
-    B, K = origin.shape
-    rows = (torch.arange(B, device=origin.device)[:, None] * K + origin).flatten()
-    out = cache.clone()
-    out[rows] = cache
-    return out
-
-
-@wrong("follow_beams", cause="the source's number is added, not its first row")
-def follow_beams_104(cache, origin):
-    rows = origin + torch.arange(len(origin), device=origin.device).unsqueeze(1)
-    return cache.index_select(0, rows.reshape(-1))

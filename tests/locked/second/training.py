@@ -1,10 +1,7 @@
 """Wrong answers to lesson 11."""
 
-import random
-
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from attention.provided import demand
 from attention.provided.data.tokens import PAD
@@ -122,68 +119,6 @@ def noam_learning_rate_104(step, d_model, warmup_steps, factor=1.0):
     demand.within(0, factor=factor)
     step += 1
     return factor * d_model ** (-0.5) * min(step ** (-0.5), step * warmup_steps ** (-1.5))
-
-
-# --- label_smoothed_loss ---------------------------------------------------------------------
-
-
-@wrong("label_smoothed_loss", cause="spreads over V - 1 wrong tokens, not over all V")
-def label_smoothed_loss_101(logits, target, smoothing=0.1):
-    demand.within(0, 1, smoothing=smoothing)
-    logp = logits.log_softmax(-1)[target != PAD]
-    right = logp.gather(1, target[target != PAD][:, None])[:, 0]
-    loss = -(1 - smoothing) * right
-    if smoothing:
-        loss = loss - smoothing * (logp.sum(-1) - right) / (logits.shape[-1] - 1)
-    return loss.sum() / max(len(loss), 1)
-
-
-@wrong("label_smoothed_loss", cause="the sum over the vocabulary, not the mean")
-def label_smoothed_loss_102(logits, target, smoothing=0.1):
-    demand.within(0, 1, smoothing=smoothing)
-    real = target != PAD
-    logp = torch.log_softmax(logits, dim=-1)
-    nll = -logp.gather(-1, target.unsqueeze(-1)).squeeze(-1)[real]
-    loss = (1 - smoothing) * nll
-    if smoothing > 0:
-        loss = loss + smoothing * -logp.sum(-1)[real]
-    return loss.sum() / real.sum().clamp(min=1)
-
-
-@wrong("label_smoothed_loss", cause="the second part counts at PAD as well")
-def label_smoothed_loss_103(logits, target, smoothing=0.1):
-    demand.within(0, 1, smoothing=smoothing)
-    real = target != PAD
-    logp = F.log_softmax(logits, dim=-1)
-    nll = -logp.gather(2, target[..., None])[..., 0].masked_fill(~real, 0).sum()
-    n = real.sum().clamp(min=1)
-    if smoothing == 0:
-        return nll / n
-    return ((1 - smoothing) * nll - smoothing * logp.mean(-1).sum()) / n
-
-
-@wrong("label_smoothed_loss", cause="divides by all positions")
-def label_smoothed_loss_104(logits, target, smoothing=0.1):
-    demand.within(0, 1, smoothing=smoothing)
-    loss = F.cross_entropy(
-        logits.flatten(0, 1),
-        target.flatten(),
-        ignore_index=PAD,
-        label_smoothing=smoothing,
-        reduction="sum",
-    )
-    return loss / target.numel()
-
-
-@wrong("label_smoothed_loss", cause="the first part keeps its full weight")
-def label_smoothed_loss_105(logits, target, smoothing=0.1):
-    demand.within(0, 1, smoothing=smoothing)
-    real = target != PAD
-    logp = logits.log_softmax(dim=2)
-    loss = -logp.gather(2, target[:, :, None]).squeeze(2)[real]
-    if smoothing:
-        loss = loss - smoothing * logp[real].mean(dim=-1)
-    return loss.sum() / real.sum().clamp(min=1)
 
 
 # --- TrainStep -------------------------------------------------------------------------------
@@ -447,38 +382,6 @@ def batch_by_tokens_106(lengths, max_tokens):
     return [batch for batch in batches if batch]
 
 
-# --- epoch_order -----------------------------------------------------------------------------
-
-
-@wrong("epoch_order", cause="seed + epoch: a sum does not remember its terms")
-def epoch_order_101(n_batches, seed, epoch):
-    demand.counts(0, n_batches=n_batches, seed=seed, epoch=epoch)
-    order = list(range(n_batches))
-    random.Random(seed + epoch).shuffle(order)
-    return order
-
-
-@wrong("epoch_order", cause="seeds the global generator", kind="state")
-def epoch_order_102(n_batches, seed, epoch):
-    demand.counts(0, n_batches=n_batches, seed=seed, epoch=epoch)
-    random.seed(f"{seed} {epoch}")
-    return random.sample(range(n_batches), n_batches)
-
-
-@wrong("epoch_order", cause="with replacement: no permutation")
-def epoch_order_103(n_batches, seed, epoch):
-    demand.counts(0, n_batches=n_batches, seed=seed, epoch=epoch)
-    generator = random.Random(f"{seed} {epoch}")
-    return [generator.randrange(n_batches) for _ in range(n_batches)]
-
-
-@wrong("epoch_order", cause="the epoch is not used")
-def epoch_order_104(n_batches, seed, epoch):
-    demand.counts(0, n_batches=n_batches, seed=seed, epoch=epoch)
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randperm(n_batches, generator=generator).tolist()
-
-
 # --- clip_gradients --------------------------------------------------------------------------
 
 
@@ -523,50 +426,3 @@ def clip_gradients_105(gradients, max_norm, loss_scale=1.0):
     if norm > max_norm:
         gradients = [g * (max_norm / norm) for g in gradients]
     return gradients
-
-
-# --- average_checkpoints ---------------------------------------------------------------------
-
-
-@wrong("average_checkpoints", cause="counters are averaged, too")
-def average_checkpoints_101(checkpoints):
-    demand.counts(checkpoints=len(checkpoints))
-    out = {}
-    for name, last in checkpoints[-1].items():
-        total = sum(c[name].double() for c in checkpoints)
-        out[name] = (total / len(checkpoints)).to(last.dtype)
-    return out
-
-
-@wrong("average_checkpoints", cause="the mean stays in float64", kind="dtype")
-def average_checkpoints_102(checkpoints):
-    demand.counts(checkpoints=len(checkpoints))
-    return {
-        name: torch.stack([c[name].double() for c in checkpoints]).mean(0)
-        if last.is_floating_point()
-        else last
-        for name, last in checkpoints[-1].items()
-    }
-
-
-@wrong("average_checkpoints", cause="counters are those of the first checkpoint")
-def average_checkpoints_103(checkpoints):
-    demand.counts(checkpoints=len(checkpoints))
-    result = dict(checkpoints[0])
-    for name, first in checkpoints[0].items():
-        if first.is_floating_point():
-            mean = torch.stack([c[name].double() for c in checkpoints]).mean(dim=0)
-            result[name] = mean.to(first.dtype)
-    return result
-
-
-@wrong("average_checkpoints", cause="a running mean of two: later checkpoints count more")
-def average_checkpoints_104(checkpoints):
-    demand.counts(checkpoints=len(checkpoints))
-    result = dict(checkpoints[0])
-    for checkpoint in checkpoints[1:]:
-        for name, tensor in checkpoint.items():
-            if tensor.is_floating_point():
-                tensor = ((result[name].double() + tensor.double()) / 2).to(tensor.dtype)
-            result[name] = tensor
-    return result

@@ -3,7 +3,6 @@
 import torch
 
 from attention.provided import demand
-from attention.transformer_blocks import layer_parameters
 from tests.locked import wrong
 
 # --- training_flops --------------------------------------------------------------------------
@@ -59,76 +58,6 @@ def training_flops_105(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     one = 6 * (T_k + T_q) * d_model**2 + 2 * (T_k + T_q) * d_model * d_ff
     one += 2 * (T_k**2 + T_q**2 + T_k * T_q) * d_model
     return 6 * n_layers * one + 3 * (T_k + T_q) * d_model * vocab_size
-
-
-# --- training_memory -------------------------------------------------------------------------
-
-
-def _demand(B, T, d_model, n_heads, d_ff, n_layers):
-    demand.counts(0, B=B, T=T)
-    demand.counts(d_model=d_model, n_heads=n_heads, d_ff=d_ff, n_layers=n_layers)
-
-
-@wrong("training_memory", cause="AdamW has one moment")
-def training_memory_101(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    _demand(B, T, d_model, n_heads, d_ff, n_layers)
-    p = 4 * n_layers * layer_parameters(d_model, d_ff)
-    per_token = 8 * d_model + d_ff + 4 + (n_heads if fused else n_heads * T)
-    return {
-        "weights": p,
-        "gradients": p,
-        "moments": p,
-        "activations": 4 * n_layers * B * T * per_token,
-    }
-
-
-@wrong("training_memory", cause="the weights of one head only: T, not n_heads * T")
-def training_memory_102(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    _demand(B, T, d_model, n_heads, d_ff, n_layers)
-    p = 4 * n_layers * layer_parameters(d_model, d_ff)
-    table = B * n_heads * T if fused else B * T * T
-    kept = B * T * (8 * d_model + d_ff + 4) + table
-    return {
-        "weights": p,
-        "gradients": p,
-        "moments": 2 * p,
-        "activations": 4 * n_layers * kept,
-    }
-
-
-@wrong("training_memory", cause="scores before the softmax are kept, too")
-def training_memory_103(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    _demand(B, T, d_model, n_heads, d_ff, n_layers)
-    p = 4 * n_layers * layer_parameters(d_model, d_ff)
-    attention = n_heads if fused else 2 * n_heads * T
-    kept = B * T * (8 * d_model + d_ff + 4 + attention)
-    return {"weights": p, "gradients": p, "moments": 2 * p, "activations": 4 * n_layers * kept}
-
-
-@wrong("training_memory", cause="the hidden units are kept twice: before and after the ReLU")
-def training_memory_104(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    _demand(B, T, d_model, n_heads, d_ff, n_layers)
-    p = 4 * n_layers * layer_parameters(d_model, d_ff)
-    kept = B * T * (8 * d_model + 2 * d_ff + 4 + n_heads * (1 if fused else T))
-    return {"weights": p, "gradients": p, "moments": 2 * p, "activations": 4 * n_layers * kept}
-
-
-@wrong("training_memory", cause="counts numbers, not bytes")
-def training_memory_105(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    _demand(B, T, d_model, n_heads, d_ff, n_layers)
-    p = n_layers * layer_parameters(d_model, d_ff)
-    kept = B * T * (8 * d_model + d_ff + 4 + (n_heads if fused else n_heads * T))
-    return {"weights": p, "gradients": p, "moments": 2 * p, "activations": n_layers * kept}
-
-
-@wrong("training_memory", cause="the fused kernel keeps nothing for each head and query")
-def training_memory_106(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
-    _demand(B, T, d_model, n_heads, d_ff, n_layers)
-    p = 4 * n_layers * layer_parameters(d_model, d_ff)
-    kept = B * T * (8 * d_model + d_ff + 4)
-    if not fused:
-        kept += B * n_heads * T * T
-    return {"weights": p, "gradients": p, "moments": 2 * p, "activations": 4 * n_layers * kept}
 
 
 # --- loss_scaling ----------------------------------------------------------------------------

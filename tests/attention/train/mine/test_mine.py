@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -25,9 +26,8 @@ from autograder.pieces import RECORD, MineError, Piece, brief, read
 
 LIBRARY = Path(attention.__file__).parent
 LESSONS = {
-    "sequence_to_sequence": ("02", ["shift_right"]),
     "masked_attention": ("06", ["causal_mask", "combine_masks", "masked_attention"]),
-    "multi_head_attention": ("07", ["split_heads", "merge_heads", "MultiHeadAttention"]),
+    "multi_head_attention": ("07", ["MultiHeadAttention", "head_updates"]),
     "tokens_and_positions": ("08", ["sinusoidal_positions"]),
     "transformer_blocks": (
         "09",
@@ -37,9 +37,8 @@ LESSONS = {
     "training": (
         "11",
         ["adamw_step", "label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens"]
-        + ["epoch_order", "clip_gradients", "average_checkpoints"],
+        + ["clip_gradients"],
     ),
-    "decoding": ("13", ["beam_step", "keep_best", "follow_beams"]),
 }
 STEPS = 4
 TINY = [
@@ -126,9 +125,9 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     names = [name for _, names in LESSONS.values() for name in names]
     rows = {line.split()[0] for line in said.splitlines() if len(line.split()) > 5}
     assert rows >= set(using.NEEDED)  # each was called, and stands in the table with its times
-    assert not rows & {"split_heads", "merge_heads"}  # the library's attention does without
-    assert sorted(using.NEEDED) == sorted(set(names) - {"split_heads", "merge_heads"})
-    assert "No part of a training: 2 more of your pieces." in said
+    assert "head_updates" not in rows  # no training calls it
+    assert sorted(using.NEEDED) == sorted(set(names) - {"head_updates"})
+    assert "No part of a training: 1 more of your pieces." in said
     assert "times as long" in said
 
     # What it was trained with is kept: to go on and to translate.
@@ -137,11 +136,11 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     text.write_text("two hundred one\ntwo dogs\n")
     assert translate([str(run), str(text), "--device", "cpu"]) == 1
     said = capsys.readouterr()
-    assert said.err.startswith("with yours: shift_right, ") and said.out.count("\n") == 2
+    assert said.err.startswith("with yours: causal_mask, ") and said.out.count("\n") == 2
     assert "the run never read 'dogs'" in said.err
     assert collected.own("MultiHeadAttention") is not None
     assert main(["numbers", "--folder", str(run), "--device", "cpu", "--resume"]) == 0
-    assert "with yours: shift_right, " in capsys.readouterr().out
+    assert "with yours: causal_mask, " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -251,13 +250,13 @@ def test_pieces_are_put_in_place_and_taken_back(every):
     assert type(inner) is pieces.own["MultiHeadAttention"]
     other = collected.load(every)  # another look at the same folder finds the library again
     assert other.library["Translator"] is before[0]
-    collected.put(other, ["split_heads"])
+    collected.put(other, ["head_updates"])
     assert transformer.Translator is before[0]
     assert transformer.Transformer.__bases__ == (before[0],)
     # Within the student's own modules, too, what is not chosen is the library's.
     mha = other.own["MultiHeadAttention"].forward.__globals__
-    assert mha["split_heads"] is other.own["split_heads"]
-    assert mha["merge_heads"] is other.library["merge_heads"]
+    assert mha["head_updates"] is other.own["head_updates"]
+    assert mha["MultiHeadAttention"] is other.library["MultiHeadAttention"]
     collected.take_back()
     assert (transformer.Translator, multi_head_attention.MultiHeadAttention) == before
 
@@ -314,7 +313,7 @@ def test_a_notebook_is_told_what_there_is(every, library, tmp_path, capsys, monk
     shutil.copytree(every, tmp_path / "mine")
     show_pieces.show_pieces()
     said = capsys.readouterr().out
-    assert said.startswith("27 of 27 pieces are yours: shift_right, ")
+    assert re.match(r"(\d+) of \1 pieces are yours: causal_mask, ", said)
     assert said.endswith("--mine --folder runs/mine\n")
     shutil.copytree(library, tmp_path / "runs" / "mine")
     using.keep(collected.load(every), RunFolder(tmp_path / "runs" / "mine"))
