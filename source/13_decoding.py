@@ -18,31 +18,17 @@
 import math
 
 import torch
-from torch import nn
 
 from attention.experiments import decoding as experiments
-from attention.masked_attention import masked_attention
-from attention.multi_head_attention import merge_heads, split_heads
 from attention.provided.data.tokens import BOS, EOS, PAD
-from attention.provided.demand import counts, positive, within
-from attention.provided.figures import moving
-from attention.provided.figures.explorer import Sentence, explorer
-from attention.provided.models.beam_search import followed, in_batches
-from attention.provided.models.translators import long_numbers
-from attention.provided.predictions import compare
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 
-# %% demo=true
-# The ready-made decoders answer exercise 13.7, so they are hidden while this lesson is graded.
-from attention.provided.models.key_value_cache import CachedDecoder, limits, RepeatingDecoder
-from attention.provided.training_steps import evaluation
-
 # %% [markdown]
-# ## What fails without this idea
-# In lesson 10 the translator always wrote the most probable next letter. In this small language,
-# that does not give the most probable sentence:
+# ## One word after the other
+# In lesson 10 the translator always wrote the most probable next letter. This is **greedy** search.
+# In the small language below, it does not find the most probable sentence:
 
 # %%
 words = ["PAD", "BOS", "EOS", "the", "a", "dog", "cat", "fox"]
@@ -64,14 +50,14 @@ for first, p in follows["BOS"].items():
 # 0.25. After a: dog 0.1, cat 0.1, fox 0.8. Greedy search writes “the dog”, with 0.22. A beam of two
 # keeps both first words and finds “a fox”, with 0.36.](figures/beam_tree.svg)
 #
-# ## The idea
+# ## Far too many sentences
 # The probability of a sentence $y$ for a source $x$ is a product over its tokens, so its logarithm
 # is a sum:
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{T} \log p(y_t \mid y_1 \dots y_{t-1}, x)$$
 #
-# Each token can be followed by any of V = `vocab_size` tokens, so there are far too many sentences
-# to try them all. Three methods choose one:
+# Each token can be followed by any of V = `vocab_size` tokens. With T tokens there are Vᵀ
+# sequences, far too many to try them all. Three methods choose one:
 #
 # | method | what it takes | good for |
 # |---|---|---|
@@ -88,15 +74,25 @@ for first, p in follows["BOS"].items():
 #
 # ## A translator in doubt
 # A translator that is certain leaves nothing to choose. So we train the small Transformer of lesson
-# 10 for 60 steps instead of 300: the *early* translator. The *sharp* one comes with the course, has
-# four times the parameters and was trained for longer.
+# 10 for 60 steps instead of 300: the *early* translator. The *sharp* one comes with the course. It
+# has four times the parameters and was trained for longer.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# model = fresh(corpus, seed)
+# batches = corpus.batches(translators.BATCH, EARLY, seed)
+# losses = translators.train(model, batches, EARLY, masked_cross_entropy)
+# ```
+# `translators.train` is the loop of lesson 02.
+# </details>
 
 # %% demo=true
 sharp, early, corpus = experiments.two_translators()
 
 # %% [markdown]
-# The early translator often writes a wrong number. Which letters does it expect after “achthundert”
-# in 816, *achthundertsechzehn*? Before the softmax, we divide its scores by a **temperature**:
+# The early translator often writes a wrong number. What does it predict after “achthundert” in 816,
+# *achthundertsechzehn*? Before the softmax, we divide its scores by a **temperature**:
 
 # %% demo=true
 logits = experiments.next_letter(early, corpus, 816, "achthundert")  # (1, V)
@@ -108,7 +104,7 @@ _ = experiments.next_letters(hot, corpus)
 # right, for *sechzehn*; “z” would begin *zehn*. A low temperature sharpens the distribution and a
 # high one flattens it.
 #
-# ## Sampling
+# ## Drawing a token
 # To draw a token, lay the probabilities side by side on a line from 0 to 1, in the order of the
 # ids. A uniform random number, the *noise*, falls on one of the pieces. With probabilities 0.1,
 # 0.2, 0.3 and 0.4 for a, b, c and d, the pieces end at 0.1, 0.3, 0.6 and 1. So noise 0.05 draws a,
@@ -224,6 +220,8 @@ _ = experiments.next_letters(kept, corpus)
 # which filter keeps other tokens when you change the temperature?
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.sampling()
 
 # %% [markdown]
@@ -252,8 +250,8 @@ from attention.decoding import break_top_p_filter
 check.break_top_p_filter(break_top_p_filter)
 
 # %% [markdown]
-# ## Beam search
-# A **beam** search keeps the K best beginnings instead of one. At every step each is continued by
+# ## Several beginnings at once
+# A **beam search** keeps the K best beginnings instead of one. At every step each is continued by
 # each of the V tokens, and of these K · V candidates the K best become the new beginnings, the
 # *beams*. Two may come from the same old one, and an old one may die out.
 #
@@ -290,20 +288,22 @@ from attention.decoding import trace_beam_search
 check.trace_beam_search(trace_beam_search)
 
 # %% [markdown]
-# A sentence may end while others are still growing. A beam that has written EOS is **finished**. It
-# competes on, as it is, against beams that grow and become less probable. It may still lose its
-# place:
+# ### What falls out of the beam
+# A beam that has written EOS is **finished**: its score no longer changes. It still competes with
+# the beams that go on. Here it is the most probable sentence of all that loses its place:
 
 # %%
+from attention.provided.demand import counts, positive, within  # refuse what makes no sense
+
 nexts = {BOS: [0.25, 0.75, 0], 3: [0.2, 0.4, 0.4], 4: [0, 0.5, 0.5]}  # of EOS, 3 and 4
-for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 3, 4, 3], [3, 4, 3, 3]):
+for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4, 4, 3, EOS]):
     p = math.prod(nexts[a][b - EOS] for a, b in zip([BOS, *ids], ids, strict=False))
     print(f"{len(ids)} tokens   {p:.3f}   {ids}")
 
 # %% [markdown]
-# A beam of 2 begins with [3] and [EOS]. In the second step [3, 3] and [3, 4] have 0.3 each and push
-# [EOS] out. Yet every further token makes them less probable: after four, the best have 0.075. So
-# the search also keeps a list of all the sentences that have ended in a beam.
+# With a beam of 2 the first step leaves [3] and [EOS]. In the second step [3, 3] and [3, 4] have
+# 0.3 each and push [EOS] out. But every further token makes them less probable: after four, the
+# best has 0.075. So the search also keeps a list of the sentences that have ended in a beam.
 #
 # ### Exercise 13.6 · `plain_beam_search`
 # ●●● hard · 20 minutes · 4 points
@@ -311,15 +311,15 @@ for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 3, 4, 3], [3, 4, 3, 3]):
 # Graded in three parts: no sentence ends (1.5), finished beams (1.5), what falls out of the beam
 # (1).
 #
-# Write the search for one sentence, with lists and loops. In each of `max_length` steps:
+# Write the search for one source, with lists and loops. In each of `max_length` steps:
 #
-# - Every unfinished beam is continued by each token that is possible, and `next_log_probs(ids)`
-#   tells the log-probability of each. A finished beam is a candidate as it is, with the score that
-#   it has.
-# - The K best candidates are the new beams. A beam that has just ended is also put on a list, which
-#   it never leaves.
+# - Every unfinished beam is continued by each token that is possible; `next_log_probs(ids)` gives
+#   the log-probabilities of all tokens. A finished beam is a candidate as it is, with the score
+#   that it has.
+# - The K best candidates are the new beams. A beam that has just ended is also put on a list, and
+#   stays there.
 #
-# Return the sentences on the list, best first. If they are fewer than K, the unfinished beams
+# Return the sentences on the list, best first. If there are fewer than K, the unfinished beams
 # follow, best first, until there are K. Of equal scores any may come first.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -363,8 +363,8 @@ for K in (1, 2, 6):
 # sentences: this is **exhaustive search**.
 #
 # ### Many sources at once
-# On a GPU, lists and loops are slow. The next function takes one step for B sources together: one
-# `topk` chooses for all of them. So every source always has K beams, and every beam V candidates. A
+# Lists and loops are slow. The next function takes one step for B sources together: one `topk`
+# chooses for all of them. So every source always has K beams, and every beam V candidates. A
 # finished beam goes on with PAD at a cost of 0, and with nothing else. A beam that does not exist
 # yet has the score −∞.
 
@@ -375,27 +375,43 @@ from attention.decoding import beam_step
 # ## Long sentences are improbable
 # Every token multiplies the probability by a number below 1, so short sentences tend to be more
 # probable. Does a better search find shorter ones? We ask early translators from three seeds.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for alpha in (0.0, 1.0):
+#     found = {width: translated(model, corpus, pairs, width, alpha) for width in WIDTHS}
+# ```
+# `translated` calls `beam_search`, below. For this figure alpha is 0, which means no penalty.
+# </details>
 
 # %% demo=true
 _ = experiments.wider_beams()
 
 # %% [markdown]
 # *Mean log-probability and mean number of letters of 80 translations, against the width of the
-# beam; dashed: the number of letters wanted.* For all three, wider beams find translations that are
-# more probable but too short. Wu et al. (2016) divide the log-probability by a penalty that grows
-# with |y|, the number of tokens, EOS included:
+# beam; dashed: the number of letters of the references.* For all three, wider beams find
+# translations that are more probable but too short. Wu et al. (2016) divide the log-probability by
+# a penalty that grows with |y|, the number of tokens, EOS included:
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
 #
 # ## What is computed twice
 # To write token t, the decoder of lesson 10 reads all t tokens again. But the mask hides the new
 # token from the old ones, so nothing changes for them. The new token needs only their **keys and
-# values**:
+# values**, so we keep these: a **key-value cache**.
 #
 # ![At step four only the new token x₄ passes through W_k, W_v and W_q. Its key and its value are
 # put after the three that are kept from before, and its query looks at all
 # four.](figures/key_value_cache.svg)
-#
+
+# %%
+from torch import nn
+
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import merge_heads, split_heads
+
+# %% [markdown]
 # ### Exercise 13.7 · `CachedAttention`
 # ●●○ medium · 12 minutes · 4 points
 #
@@ -404,8 +420,8 @@ _ = experiments.wider_beams()
 #
 # Write causal self-attention that reads one position at a time. It must return what
 # `MultiHeadAttention` would say for this position, had it read the whole sequence under a causal
-# mask. `split_heads(x, n_heads)`, `merge_heads(x)` and `masked_attention(q, k, v, mask=None)`,
-# which returns only the context, are imported. Do you need a mask here?
+# mask. Use `split_heads(x, n_heads)`, `merge_heads(x)` and `masked_attention(q, k, v, mask=None)`,
+# which returns only the context. Do you need a mask here?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -440,10 +456,19 @@ check.CachedAttention(CachedAttention)
 # You need no mask, because later positions have not been read yet.
 #
 # ## Writing
-# `CachedDecoder` uses cached attention in all layers of a model. Its `step` reads a token for each
+# `CachedDecoder` has cached attention in all layers of a model. Its `step` reads one token for each
 # row and returns the scores of the next one, with -inf for PAD and BOS, which are never written.
-# `RepeatingDecoder` computes everything again at each step. In a beam search new beam 0 may
-# continue old beam 1; then the keys and values of old beam 1 move with it.
+# `RepeatingDecoder` computes everything again at each step.
+
+# %% demo=true
+from attention.provided.models.beam_search import followed, in_batches
+from attention.provided.models.key_value_cache import CachedDecoder, RepeatingDecoder, limits
+from attention.provided.models.translators import long_numbers
+from attention.provided.training_steps import evaluation
+
+# %% [markdown]
+# The next three functions write with it: `write` with any choice of the next token, `sample` with
+# yours, and `beam_search` for many sources side by side, with `beam_step`.
 
 # %% given="write"
 from attention.decoding import write
@@ -456,7 +481,7 @@ from attention.decoding import beam_search
 
 # %% [markdown]
 # ### The same sentences?
-# Does the cache change what is written?
+# Does the cache change what is written? Is a beam of 1 greedy?
 
 # %% demo=true
 source, _ = long_numbers(corpus)
@@ -465,7 +490,20 @@ print(f"{len(source)} numbers, the same with and without a cache: {torch.equal(k
 print("a beam of 1 writes the same:", torch.equal(beam_search(sharp, source, beam=1), kept))
 
 # %% [markdown]
-# Next, five sources: first one by one with the plain search, which has no cache, then all at once.
+# Next, five sources: first one by one with your search, which has no cache, then all at once.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# def after(ids: list[int]) -> Tensor:
+#     with evaluation(model):
+#         logits = model.decode(torch.tensor([ids]), memory, None, mask)[0, -1]
+#     logits[[PAD, BOS]] = -math.inf
+#     return logits.log_softmax(0)
+#
+# found = plain_beam_search(after, beam, most)
+# ```
+# </details>
 
 # %% demo=true
 _ = experiments.one_by_one(early, corpus, plain_beam_search, beam_search)
@@ -478,8 +516,21 @@ _ = experiments.one_by_one(early, corpus, plain_beam_search, beam_search)
 # ### Predict first
 # An untrained model with four layers of d_model = 256 writes 120 tokens. Without a cache, how many
 # times as long as the first ten tokens will the last ten take?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# decoder = kind(model, source)
+# for _ in range(length):
+#     begin = time.perf_counter()
+#     decoder.step(torch.tensor([7]))
+#     spent.append(1000 * (time.perf_counter() - begin))
+# ```
+# </details>
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # a number: time of the last ten / time of the first ten; None skips this
 
 # %% demo=true
@@ -493,10 +544,23 @@ compare(prediction, growth, "without a cache, last ten / first ten")
 # layers' matrices. The price is memory: two vectors of length d_model for each token, layer and
 # beam.
 #
-# ## Break it
-# The cache has a row for each beam of each source, and `followed` says which row each new beam goes
-# on from. Let each go on from its own, whatever beam it continues. Does the model, asked again
-# without a cache, give the sentence the log-probability that the search has added up?
+# ## A cache that stays behind
+# In a beam search the new beam 0 may continue the old beam 1. Then the keys and values of the old
+# beam 1 must move with it. `followed` says which row of the cache each new beam goes on from. What
+# if each beam kept its own row? We ask the model again, without a cache. Does it give the sentence
+# the log-probability that the search has added up?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# with evaluation(model):
+#     logits = model(source, target)  # (B, T, V)
+# logits[:, :, [PAD, BOS]] = -math.inf
+# log_p = logits.log_softmax(2).gather(2, target.unsqueeze(2)).squeeze(2)
+# return log_p.masked_fill(target == PAD, 0).sum(1)
+# ```
+# This is what the model says of a whole sentence.
+# </details>
 
 
 # %% demo=true
@@ -508,10 +572,10 @@ experiments.cache_that_stays(early, corpus, beam_search, stays)
 
 # %% [markdown]
 # There is no warning, but with all three models the search reports a score that its sentence does
-# not have. Compare with a search by `cache=False`, and the error shows at once.
+# not have. Compare with a search with `cache=False`, and the error shows at once.
 #
 # ## Limits
-# A beam finds what the model considers probable, right or wrong. Choose beam, penalty and filters
+# A beam finds what the model considers probable, right or wrong. Choose width, penalty and filters
 # on other sentences than those that you test on. Even with a cache, tokens are written one after
 # the other.
 #
@@ -565,6 +629,18 @@ experiments.cache_that_stays(early, corpus, beam_search, stays)
 # letters. Does sampling draw from this tenth? We trained the small translator for 300 steps with
 # smoothed labels and without.
 #
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# def loss(logits: Tensor, target: Tensor) -> Tensor:
+#     scores = logits.transpose(1, 2)
+#     return F.cross_entropy(scores, target, ignore_index=PAD, label_smoothing=smoothing)
+#
+# batches = corpus.batches(translators.BATCH, steps, seed)
+# translators.train(model, batches, steps, loss)
+# ```
+# </details>
+#
 # ### Predict first
 # With smoothed labels, which filter gets more numbers right at temperature 1: (A) the three best,
 # or (B) the nucleus of 0.9? And at 1.5?
@@ -601,6 +677,8 @@ maps, queries, keys = experiments.where_it_looks(sharp, corpus, beam_search)
 # whether such heads are needed. Choose a layer and a head, and move over the map:
 
 # %% demo=true
+from attention.provided.figures.explorer import Sentence, explorer
+
 names = {f"layer {number}": maps[number] for number in (0, 1)}
 explorer([Sentence("382", names, dict.fromkeys(names, (queries, keys)))])
 

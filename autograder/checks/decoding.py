@@ -534,26 +534,27 @@ def _loses(table, K, max_length):
 
 def _finds(student, table, K, max_length, expected, what):
     found = student({STAND_IN: "Following", "table": table}, K, max_length)
-    listed = isinstance(found, list | tuple)
-    expect.true(listed, "the result is not a list", expect.describe(found), "a list of pairs")
-    pairs = [_pair(one) for one in found]
+    pairs = [_pair(one) for one in found] if isinstance(found, list | tuple) else [None]
+    told = "the result should be a list of pairs, (log-probability, list of ids), the number first"
+    expect.true(None not in pairs, told, expect.describe(found), "[(-1.2, [4, 2]), …]")
+    what = f"{what}, with beam={K} and max_length={max_length}"
     ids = [one for _, one in pairs]
-    what = f"{what}: with beam={K} and max_length={max_length}"
-    expect.equal(ids, expected, f"{what} the sentences are wrong")
+    impossible = [one for score, one in pairs if score == -math.inf]
+    told = f"{what}, a sentence is found that is impossible: a log-probability in it is -inf"
+    expect.true(not impossible, told, f"{impossible[:1]}", f"{expected[:4]}")
+    expect.equal(ids, expected, f"{what}, the sentences are wrong")
     scores = _tensor([_said(table, one) for one in expected])
-    expect.close(_tensor([score for score, _ in pairs]), scores, f"{what} the scores are wrong")
+    expect.close(_tensor([score for score, _ in pairs]), scores, f"{what}, the scores are wrong")
 
 
 def _pair(one):
-    """(a number, a list of ints); tensors that hold these are as good."""
-    fits = isinstance(one, list | tuple) and len(one) == 2
-    expect.true(fits, "a result is no pair", expect.describe(one), "(log-probability, list of ids)")
+    """A number and a list of ints, also in tensors; None if it is anything else."""
+    if not isinstance(one, list | tuple) or len(one) != 2:
+        return None
     score, ids = (_as_numbers(part) for part in one)
     score = score[0] if isinstance(score, list) and len(score) == 1 else score
     fits = isinstance(score, int | float) and isinstance(ids, list)
-    fits = fits and all(type(v) is int for v in ids)
-    expect.true(fits, "a result is no pair", expect.describe(one), "(log-probability, list of ids)")
-    return score, ids
+    return (score, ids) if fits and all(type(v) is int for v in ids) else None
 
 
 def _as_numbers(part):
@@ -584,7 +585,7 @@ def _two_words(rows):
         "Every unfinished beam is continued by each token that is possible",
         "A finished beam is a candidate as it is, with the score that it has",
         "The K best candidates are the new beams",
-        "A beam that has just ended is also put on a list, which it never leaves",
+        "A beam that has just ended is also put on a list, and stays there",
         "Return the sentences on the list, best first",
         "the unfinished beams follow, best first, until there are K",
         "-inf: impossible, no candidate",
@@ -596,8 +597,8 @@ def plain_beam_search(student, draw):
     """All sentences of small languages, and whole sentences scored anew at every step."""
     with expect.stage(ALIVE):
         rows = {BOS: {3: 0.6, 4: 0.4}, 3: {3: 0.5, 4: 0.3, 5: 0.2}, 4: {3: 0.05, 5: 0.95}}
-        what = "where 3 (0.6) or 4 (0.4) begin, 3, 4, 5 (0.5, 0.3, 0.2) follow 3, and 3, 5 (0.05, "
-        what += "0.95) follow 4"
+        what = "where 3 (0.6) or 4 (0.4) come first, 3, 4, 5 (0.5, 0.3, 0.2) follow 3, and 3, 5 "
+        what += "(0.05, 0.95) follow 4"
         for K, expected in ((1, [[3, 3]]), (2, [[4, 5], [3, 3]]), (9, None)):
             table = _two_words(rows)
             every = _ranked_by(table, [[3, 3], [3, 4], [3, 5], [4, 3], [4, 5]])
@@ -606,10 +607,10 @@ def plain_beam_search(student, draw):
             what = "in a language that never ends"
             _searches(student, _language(draw, 6, -math.inf), K, most, what)
     with expect.stage(ENDS):
-        what = "where 3 (0.6) or 4 (0.4) begin, and all end after them"
+        what = "where 3 (0.6) or 4 (0.4) come first, and all end after them"
         table = _two_words({BOS: {3: 0.6, 4: 0.4}, 3: {EOS: 1.0}, 4: {EOS: 1.0}})
         _finds(student, table, 2, 4, [[3, EOS], [4, EOS]], what)
-        what = "where EOS, 3, 4 (0.5, 0.3, 0.2) begin, 3, 4 (0.6, 0.4) follow 3, and 5 follows 4"
+        what = "where EOS, 3, 4 (0.5, 0.3, 0.2) come first, 3, 4 (0.6, 0.4) after 3, and 5 after 4"
         rows = {BOS: {EOS: 0.5, 3: 0.3, 4: 0.2}, 3: {3: 0.6, 4: 0.4}, 4: {5: 1.0}}
         _searches(student, _two_words(rows), 2, 3, what)
         for K, most in ((1, 6), (2, 3), (4, 4)):
