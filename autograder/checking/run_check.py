@@ -1,5 +1,6 @@
 """Run one check against one answer, put the probes to it, and say why it fails."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -35,6 +36,13 @@ from autograder.settings import COURSE, USUAL, Care
 SPOKEN_OF = ("dtype", "double", "scalar type")  # in what PyTorch says where precisions meet
 # Which kind of care a probe asks for, where what it refuses is of no kind of its own.
 KINDS = {"device": "device", "float32": "float32", "again": "again", "turns": "again"}
+
+
+class OutOfOwnTime(BaseException):
+    """A check worked too long by itself.
+
+    Like StudentLost no Exception, so that no check can take it for an error of the answer.
+    """
 
 
 def run_check(
@@ -77,9 +85,9 @@ def run_check(
         failure.likely = ""
     elif narrow:
         failure.likely = meaning(failure.kind, failure.message)
-    elif asks_on:
-        failure.likely = failure.likely or _likely(item, given, seed, notes.lost)
-        if item.has_one_right_answer:
+    elif asks_on and item.has_one_right_answer:
+        with contextlib.suppress(OutOfOwnTime):  # the verdict stands, whatever is said of it
+            failure.likely = failure.likely or _likely(item, given, seed, notes.lost)
             short = bool(failure.likely)
             failure.place = where_it_fails(item, answer, given, seed, short)
     return failure
@@ -136,8 +144,6 @@ def _costly(
 
 
 def _likely(item: Check, given: Sequence[Replied], seed: int, lost: Collection[str]) -> str:
-    if not item.has_one_right_answer:
-        return ""
     try:
         return diagnose(item, given, seed, lost)
     except Exception:  # a result may be anything: a diagnosis that stumbles over it says nothing

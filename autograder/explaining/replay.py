@@ -11,10 +11,10 @@ from typing import Any
 from autograder import CourseError, cell_metadata
 from autograder.checking.asking.questions import Question, Replied, replies
 from autograder.checking.asking.right_answer import asked
-from autograder.checking.run_check import run_check
+from autograder.checking.run_check import OutOfOwnTime, run_check
 from autograder.checking.toolbox.failure import CheckFailed
 from autograder.checking.toolbox.registry import Check, reference
-from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
+from autograder.grading.execution.check_limits import OwnTime, Waiting, own_memory
 from autograder.inside.answer import AnyAnswer, LocalAnswer
 from autograder.inside.limits import Limits, out_of_memory
 from autograder.sandbox.clock import Allowance

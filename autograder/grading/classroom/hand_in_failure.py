@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder import CourseError
+from autograder.checking.run_check import OutOfOwnTime
 from autograder.grading.classroom.database import GradebookError
-from autograder.grading.execution.check_limits import OutOfOwnTime
 from autograder.grading.notebook.result import told
 from autograder.sandbox.bubblewrap import SandboxRefused
 from autograder.sandbox.process import StudentLost

@@ -8,18 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from autograder.checking.run_check import OutOfOwnTime
 from autograder.inside.answer import AnyAnswer
 from autograder.inside.isolation import data_held
 
 AGAIN_SECONDS = 1.0  # where an exception is swallowed, by a destructor say, the next one is not
 LOOK_SECONDS = 0.1
-
-
-class OutOfOwnTime(BaseException):
-    """A check worked too long by itself.
-
-    Like StudentLost no Exception, so that no check can take it for an error of the answer.
-    """
 
 
 class OwnTime:

@@ -17,16 +17,11 @@ import torch
 
 from autograder import cell_metadata
 from autograder.checking.asking.right_answer import asked
-from autograder.checking.run_check import run_check
+from autograder.checking.run_check import OutOfOwnTime, run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.failure import CheckFailed, imported, not_defined
 from autograder.grading.execution.assemble import error_output
-from autograder.grading.execution.check_limits import (
-    OutOfOwnTime,
-    OwnTime,
-    Waiting,
-    own_memory,
-)
+from autograder.grading.execution.check_limits import OwnTime, Waiting, own_memory
 from autograder.grading.execution.task import Graded, Task, WorkFailed
 from autograder.grading.notebook.result import Exercise, Result, clean
 from autograder.grading.notebook.submission import below

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from autograder.checking.run_check import run_check
+from autograder.checking.run_check import OutOfOwnTime, run_check
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import LocalAnswer
@@ -65,6 +65,15 @@ def refuses_nothing(x):
 def careless_where_it_is_wrong(x):
     mean, variance = moments(x)
     return mean, variance + (1 if variance.max() < 100 else 2)
+
+
+@pytest.mark.parametrize("said", ["diagnose", "where_it_fails"])
+def test_who_asks_why_for_too_long_takes_no_points(said, monkeypatch):
+    def ends(*_):
+        raise OutOfOwnTime
+
+    monkeypatch.setattr(f"autograder.checking.run_check.{said}", ends)
+    assert judged(wrong_means).cost == 0.5
 
 
 GONE = "the values are right, but something else is changed"
