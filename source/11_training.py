@@ -2,8 +2,8 @@
 # # 11 · What does it take to train one?
 #
 # This lesson is about everything around the model: the optimiser, the learning rate, the loss, the
-# batches and the step. For each there is a usual reason. You will take each part away and look;
-# some reasons do not survive.
+# batches and the step. For each there is a usual reason. You will take each part away and look
+# whether the reason holds. Some do not.
 #
 # **After this lesson** you can
 # - write **AdamW**, and say how it differs from plain gradient descent,
@@ -20,25 +20,35 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand
-from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import PAD
-from attention.provided.figures import moving
-from attention.provided.predictions import compare
-from attention.transformer import Transformer
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 
 # %% [markdown]
-# ## What fails without this idea
+# ## One rate for all weights
 # Plain gradient descent moves every weight by the learning rate times its gradient. Here it trains
 # the Transformer of lesson 10, post-norm as in the paper, at two rates, with a momentum of 0.9:
 # each step repeats nine tenths of the one before.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for now, batch in zip(rates, batches, strict=True):
+#     used.param_groups[0]["lr"] = now
+#     losses.append(update(model, used, loss_of(model, batch)))
+# ```
+# `used` is the optimiser, and `update` the step of lesson 02's loop:
+# ```python
+# optimizer.zero_grad()
+# loss.backward()
+# norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+# ```
+# Then `optimizer.step()`. Here `max_norm` is infinite, so nothing is clipped.
+# </details>
 
 # %% demo=true
-# These helpers answer exercise 11.6: they are hidden while it is graded.
-from attention.experiments import training as experiments  # noqa: E402
+from attention.experiments import training as experiments
 
 ends = experiments.two_rates()
 
@@ -47,8 +57,8 @@ ends = experiments.two_rates()
 # the loss slowly falls below the entropy; at the high rate it becomes NaN. An intermediate rate
 # does better, but one rate must still serve every weight.
 #
-# ## The idea
-# Training is a loop around the model, and each of its parts has a usual reason:
+# ## A loop, and seven parts
+# Training is the loop of lesson 02. Around it, each of these parts has a usual reason:
 #
 # | part | without it, so the claim goes, |
 # |---|---|
@@ -78,6 +88,8 @@ ends = experiments.two_rates()
 # the correction?
 
 # %%
+from attention.provided import demand  # refuses numbers that make no sense
+
 for gradient in (5.0, 0.005):
     m = 0.0
     for step in (1, 2, 3):
@@ -112,8 +124,9 @@ check.adamw_step(adamw_step)
 
 # %% [markdown]
 # AdamW stores two more numbers for each weight. What does it gain? The next figure, like most here,
-# is drawn from recorded trainings. `experiments.optimizers?` shows what was changed, what was kept,
-# and how to run one point of it.
+# is drawn from recorded trainings: the loop above, with other rates and optimisers.
+# `experiments.optimizers?` shows what was changed and what was kept, and how to run one point of
+# it.
 
 # %% demo=true
 axes = experiments.optimizers()
@@ -160,6 +173,8 @@ check.noam_learning_rate(noam_learning_rate)
 # your schedule, which reaches 0.02 at step 20. Which ends with the lowest loss?
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # "0.005", "0.02" or "warm-up"; None skips this
 
 # %% demo=true
@@ -176,6 +191,8 @@ compare(prediction, min(ends, key=ends.get), "lowest loss with")
 # the same curve. A larger model gets a lower rate throughout.
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.warm_up()
 
 # %% [markdown]
@@ -191,8 +208,8 @@ axes = experiments.warm_up_by_depth()
 # rate fails.
 #
 # With six layers the constant rate already fails at 0.008, and its best result is worse than the
-# warm-up's for each seed. A warm-up lets a deep post-norm model use a rate that it could not bear
-# from the start.
+# warm-up's for each seed. With a warm-up, a deep post-norm model can use a rate at which it fails
+# if it starts with it.
 #
 # ## Targets that are not too certain
 # Cross-entropy asks for a probability of 1 for the right token. No finite scores give that, so
@@ -245,6 +262,16 @@ smallest = experiments.certainty(label_smoothed_loss)
 #
 # ## Over-fitting, and whether smoothing helps
 # Here the model sees the same 60 numbers again and again, with ε = 0 or ε = 0.1.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for step in range(1, steps + 1):
+#     adam.param_groups[0]["lr"] = rate(step, "rise", 0.003, 40)
+#     batch = corpus.batch(draw.sample(pairs, 32))
+#     bar.update(step, update(model, adam, loss_of(model, batch, smoothing), 1.0))
+# ```
+# </details>
 
 # %% demo=true
 axes = experiments.overfitting()
@@ -269,7 +296,7 @@ shares = experiments.padding()
 
 # %% [markdown]
 # One pass over the data is an **epoch**, here 343 batches. Buckets are read in random order, not
-# the shortest first; what that is good for stands beside the last figure.
+# the shortest first. The last figure of this lesson shows why.
 #
 # ## Short gradients
 # Now and then a batch gives a gradient much longer than usual. **Clipping** sees all gradients as
@@ -285,6 +312,16 @@ shares = experiments.padding()
 #
 # ## One step from many batches
 # The gradient of a small batch is a noisy estimate of the gradient of all data. How noisy is it?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# parts = [_gradient(model, corpus, draw.sample(corpus.train, size))[1] for _ in range(6)]
+# likeness = F.cosine_similarity(torch.stack(parts), whole, dim=1).clamp(-1, 1)
+# found[f"angles of {size}"] = [round(x, 1) for x in likeness.acos().rad2deg().tolist()]
+# ```
+# `whole` is the gradient of 4 000 pairs, as one long vector.
+# </details>
 
 # %% demo=true
 axes = experiments.angles()
@@ -306,6 +343,9 @@ axes = experiments.angles()
 # are clipped, and the optimiser changes the weights once.](figures/training_step.svg)
 #
 # Training and evaluation share a model and its loss. (`dtype` is for lesson 12.)
+
+# %%
+from attention.transformer import Transformer
 
 # %% given="ModelAndLoss"
 from attention.training import ModelAndLoss
@@ -377,8 +417,9 @@ check.Evaluation(Evaluation)
 
 # %% [markdown]
 # ## All of it together
-# Here is the whole loop for the numbers translator, with your schedule, step and evaluation. It
-# takes about 10 seconds.
+# Here is the loop of lesson 02 once more, for the numbers translator. Your schedule sets the rate
+# of each step, `TrainStep` goes backward, clips and updates, and every ten steps `Evaluation`
+# measures. It takes about 10 seconds.
 #
 # ### Predict first
 # The targets are smoothed with ε = 0.1, so the training loss cannot fall below 0.616. What will the
@@ -388,6 +429,8 @@ check.Evaluation(Evaluation)
 prediction = None  # a loss in nats a letter; None skips this
 
 # %% demo=true
+from attention.provided.data.numbers import numbers
+
 model, held_out = experiments.fresh(numbers()), experiments.held_out()
 adam = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0)
 step, evaluation = TrainStep(model, adam), Evaluation(model)
@@ -432,6 +475,16 @@ for count in (1, 3, 5):
 # ## Which parts were needed?
 # Here is the same training over 120 steps, with one part changed at a time and three seeds each
 # (recorded):
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for step, batch in zip(range(1, steps + 1), batches_in(corpus, order, seed), strict=False):
+#     adam.param_groups[0]["lr"] = rate(step, schedule, PEAK, WARMUP)
+#     loss = update(model, adam, loss_of(model, batch, smoothing), max_norm)
+# ```
+# `order`, `smoothing` and `max_norm` are what changes.
+# </details>
 
 # %% demo=true
 axes = experiments.parts_changed()
@@ -442,9 +495,9 @@ axes = experiments.parts_changed()
 # dot is a seed.*
 #
 # - **Order.** In 120 steps random batches teach more than buckets: buckets save work but cost some
-#   learning. In what order to read them shows at the end of an epoch, when all numbers were read:
-#   the shortest first leaves 0.90 to 0.92 of the letters right, a random order 0.996 or more
-#   (printed).
+#   learning. The order in which buckets are read shows at the end of an epoch, when all numbers
+#   were read: with the shortest first 0.90 to 0.92 of the letters are right, in random order 0.996
+#   or more (printed).
 # - **Smoothing.** Without it the loss is lower, but about one more letter in a hundred is wrong.
 # - **Clipping.** Without it slightly fewer letters are right.
 # - **Averaging.** In the first three rows the mean of three checkpoints gets more letters right
@@ -493,8 +546,8 @@ axes = experiments.parts_changed()
 
 # %% [markdown]
 # ## Write the rest yourself ★
-# So far you have only used two parts of the training. `python -m attention.train` needs them; with
-# `--mine` it takes yours, which `autograder collect` gathers.
+# So far you have only used batches by length and clipping. `python -m attention.train` needs both;
+# with `--mine` it takes yours, which `autograder collect` gathers.
 #
 # ### Exercise 11.6 · `batch_by_tokens` ★
 # ●●○ medium · 18 minutes · 3 points
