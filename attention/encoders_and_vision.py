@@ -50,6 +50,7 @@ def attention_pooling(x, query, mask=None):
     >>> attention_pooling(x, query)  # both score 0
     (tensor([[2., 0.]]), tensor([[0.5000, 0.5000]]))
     """
+    demand.masks(mask=mask)
     # exercise: about 4 lines
     if mask is not None:
         mask = mask.unsqueeze(-2)  # (..., 1, T): one query
@@ -87,6 +88,7 @@ class HierarchicalAttention(nn.Module):
         returns  three tensors: documents (B, d_model), sentence_weights (B, S) and
                  word_weights (B, S, T); a sentence without a real word has weight 0
         """
+        demand.masks(mask=mask)
         # exercise: about 4 lines
         words = sentences = None
         if mask is not None:

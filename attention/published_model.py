@@ -257,6 +257,7 @@ def sentence_vectors(hidden, mask):
     >>> sentence_vectors(hidden, mask)
     tensor([[0.6000, 0.8000]])
     """
+    demand.masks(mask=mask)
     # exercise: about 2 lines
     means = mean_pooling(hidden, mask)  # (B, d_model)
     return F.normalize(means, dim=-1)

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from attention.encoders_and_vision import attention_pooling
 from attention.language_models import compress, join_text_and_summary, load_balance_loss
 from attention.provided import demand
 from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import pad
+from attention.published_model import sentence_vectors
 from attention.sequence_to_sequence import greedy_decode
 from attention.training import (
     adamw_step,
@@ -115,6 +117,16 @@ def test_an_exercise_refuses_numbers_that_mean_nothing_and_masks_that_are_not_bo
             if not by_pytorch and not (isinstance(said, ValueError) and words in str(said)):
                 faults.append(f"{name}({argument}={number}): {said!r}")
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("function", [attention_pooling, sentence_vectors])
+def test_a_mask_is_refused_by_lines_that_are_given_however_the_rest_is_written(function):
+    given = inspect.getsource(function).split("# exercise")[0] + "return 'no refusal'"
+    exec(given, written := dict(function.__globals__))
+    numbers = {name: torch.ones(2, 3, dtype=torch.int64) for name in ("x", "hidden", "mask")}
+    wanted = {name: numbers.get(name) for name in inspect.signature(function).parameters}
+    with pytest.raises(ValueError, match=r"not of torch\.bool"):
+        written[function.__name__](**wanted)
 
 
 NOTHING = torch.zeros(0, 3)
