@@ -18,15 +18,9 @@
 # lessons 02, 10 and 11
 
 # %%
-import math
-
 import torch
-from torch import nn
 
 from attention.experiments import training_on_gpu as experiments
-from attention.provided import demand
-from attention.provided.predictions import compare
-from attention.provided.rehearsal import rehearse
 from autograder import check
 
 torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
@@ -35,10 +29,20 @@ torch.set_num_threads(1)  # as fast for small matrices, and much faster beside o
 # Until you run this notebook, its timings are those of another machine. They vary, so trust only
 # large differences.
 #
-# ## What fails without this idea
-# The simplest way to train is to take one sentence, make a step, and take the next sentence. From
-# how many tokens does the model learn in a second, and from how many if a step takes 8 or 64
-# sentences?
+# ## One sentence at a time
+# The simplest way to train is to take one sentence, make a step, and take the next sentence. How
+# many tokens per second does the model learn from, and how many if a step takes 8 or 64 sentences?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for size in sizes:
+#     batch = corpus.batch(corpus.train[:size]).to(device)
+#     spent = seconds(partial(step, [(batch.source, batch.target)]))
+#     found[size] = (batch.target != PAD).sum().item() / spent
+# ```
+# `step` is lesson 11's `TrainStep`, and `seconds` takes the shortest of several runs.
+# </details>
 
 # %% demo=true
 speeds = experiments.sentences_at_a_time()
@@ -47,7 +51,7 @@ speeds = experiments.sentences_at_a_time()
 # Each token needs the same products in all three runs, and the machine was always busy. But being
 # busy is not the same as being well used. To see the difference we must count operations.
 #
-# ## The idea
+# ## Count, then measure
 # A processor multiplies faster than its memory can deliver numbers. It is fastest at large
 # products and, if it has units for them, at products of numbers with few bits. So:
 #
@@ -68,6 +72,8 @@ speeds = experiments.sentences_at_a_time()
 # By hand, for (2, 3) and (3, 4):
 
 # %%
+from attention.provided import demand  # refuses numbers that make no sense
+
 n, m, k, operations = 2, 3, 4, 0
 for _row in range(n):
     for _column in range(k):
@@ -118,6 +124,15 @@ print(f"needed {needed:.1e} FLOPs, the GPUs could do {could:.1e}: MFU {needed / 
 
 # %% [markdown]
 # What could your machine do? One large matrix product tells:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for dtype in (torch.float32, torch.bfloat16):
+#     square = torch.randn(n, n, device=device).to(dtype)
+#     found[dtype] = 2 * n**3 / seconds(partial(torch.matmul, square, square))
+# ```
+# </details>
 
 # %% demo=true
 peaks = experiments.peaks()
@@ -141,6 +156,8 @@ peaks = experiments.peaks()
 # n × n matrices reach half of it: 16, 32, 64, 128, 256 or 512?
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # one of these numbers; None skips this
 
 # %% demo=true
@@ -249,6 +266,8 @@ from attention.training_on_gpu import loss_scaling
 check.loss_scaling(loss_scaling)
 
 # %% demo=true
+import math
+
 scale, good_steps = 2.0**24, 0
 for step in range(1, 9):
     gradients = experiments.gradients_in_float16(scale)
@@ -257,8 +276,26 @@ for step in range(1, 9):
     print("skipped" if found is None else "taken")
 
 # %% [markdown]
-# The scale comes down by itself until nothing overflows. Does it matter for what is learned? Two
-# experiments were recorded with the numbers translator, 60 steps, three seeds each:
+# The scale is halved until nothing overflows. Does it matter for what is learned? Two experiments
+# were recorded with the numbers translator, 60 steps, three seeds each:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# with torch.autocast("cpu", torch.bfloat16, enabled=way == "bfloat16 products"):
+#     loss = training.loss_of(model, batch)
+# loss.backward()
+# bar.update(step, loss.item())
+# share = round_gradients(model, scale) if way == "float16 gradients" else 0.0
+# if share is None:
+#     scale = scale / 2 if dynamic else scale
+#     continue
+# lost.append(share)
+# nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+# adam.step()
+# ```
+# `round_gradients` is None if a gradient is infinite: then the step is skipped.
+# </details>
 
 # %% demo=true
 axes = experiments.sixteen_bits()
@@ -309,10 +346,10 @@ ax = experiments.recurrent_or_attention()
 # gains from “all positions at once”.
 #
 # ## A rehearsal for those without a GPU
-# A GPU has a memory of its own, and refuses to compute with tensors that lie in the CPU's. The
-# grader has a simulated device that refuses the same things, and calls your answers on it.
-# `rehearse(function, …)` calls a function with its arguments moved there. Three pieces of code that
-# work on a CPU:
+# A GPU has a memory of its own, and cannot compute with tensors that lie in the CPU's. The grader
+# has a simulated device that fails in the same cases, and calls your answers on it.
+# `rehearse(function, …)` calls a function with its arguments moved there. Here are three pieces of
+# code that work on a CPU:
 
 
 # %%
@@ -324,7 +361,7 @@ def largest_weight(scores):  # the largest weight of a softmax, as a Python numb
     return scores.softmax(dim=-1).numpy().max()
 
 
-class Stretch(nn.Module):  # multiplies each feature by a number that is not learned
+class Stretch(torch.nn.Module):  # multiplies each feature by a number that is not learned
     def __init__(self, d_model):
         super().__init__()
         self.factors = torch.linspace(0.5, 2.0, d_model)
@@ -334,6 +371,8 @@ class Stretch(nn.Module):  # multiplies each feature by a number that is not lea
 
 
 # %%
+from attention.provided.rehearsal import rehearse
+
 x = torch.randn(2, 5, 4)
 for call in ((numbered, x), (largest_weight, x), (Stretch.forward, Stretch(4), x)):
     print("  fails" if rehearse(*call) is None else "  works")
@@ -367,7 +406,8 @@ for call in ((numbered, x), (largest_weight, x), (Stretch.forward, Stretch(4), x
 # ## Stop and resume
 # Training gets interrupted. To go on *exactly* you need more than the weights: the optimiser has a
 # memory, and the position in the data is part of the state too. (Where there is dropout, so is the
-# state of the random generator.)
+# state of the random generator.) Here the order of the batches is drawn from the number of the
+# epoch, so the number of steps done is enough to find the next batch.
 
 
 # %%
@@ -389,6 +429,18 @@ def resume(path, step, parts=("model", "optimizer")):
 # A training with lesson 11's steps stops after step 6 and is resumed: once with everything, and
 # once with the weights alone and a new optimiser. How do the losses of steps 7 to 10 compare with
 # those of a training that never stopped?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for number in steps:
+#     epoch, position = divmod(number - 1, len(buckets))
+#     index = epoch_order(len(buckets), translators.SEED, epoch)[position]
+#     step.optimizer.param_groups[0]["lr"] = noam_learning_rate(number, 64, 5, factor=0.45)
+#     batch = corpus.batch(buckets[index])
+#     yield step([(batch.source, batch.target)]).item()
+# ```
+# </details>
 
 # %% demo=true
 losses = experiments.interrupted(save, resume)
@@ -451,6 +503,20 @@ check.break_data_parallel_gradients(break_data_parallel_gradients)
 # Now the real thing: `torchrun` starts two processes on your CPU, which talk over the local network
 # (*gloo*; GPUs use *nccl*). One gets the ten shortest of twenty numbers, the other the ten longest.
 # They join their gradients in both ways, and then one process takes all twenty alone.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# tokens = (share.target != PAD).sum()
+# total = tokens.clone()
+# distributed.all_reduce(total)  # the sum over all processes, in place
+# own = training.gradients_of(model, share)
+# weighted = [gradient * tokens / total for gradient in own]
+# plain = [gradient / world for gradient in own]
+# for gradient in weighted + plain:
+#     distributed.all_reduce(gradient)
+# ```
+# </details>
 
 # %% demo=true
 experiments.two_processes()
