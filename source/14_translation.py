@@ -15,24 +15,16 @@
 
 # %%
 import math
-from collections import Counter
 
-import sacrebleu
 import torch
 
-from attention.decoding import beam_search, greedy
 from attention.experiments import translation as experiments
-from attention.experiments.translation import early, in_pieces
-from attention.provided.figures import moving
-from attention.provided.models.translators import long_numbers, texts_of
-from attention.provided.predictions import compare
-from attention.train.show_pieces import show_pieces
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 
 # %% [markdown]
-# ## What fails without this idea
+# ## Right or wrong
 # So far a number was translated without error, or not:
 
 # %%
@@ -41,11 +33,11 @@ for written in ("zweihunderteinunddreisig", "zweihundertdreißig", "vierzig", ""
     print(f"{written or '(nothing)':<26} without error: {written == wanted}")
 
 # %% [markdown]
-# A slip of the pen, a lost word, another number, silence: all four count the same. So a translator
-# that gets better and better may stay at 0 for a long time. With sentences it is worse, since most
-# have more than one good translation.
+# A typing error, a lost word, another number, nothing at all: all four count the same. So a
+# translator that gets better and better may stay at 0 for a long time. With sentences it is worse,
+# since most have more than one good translation.
 #
-# ## The idea
+# ## Pieces in common
 # **BLEU** counts pieces: which **n-grams**, runs of n tokens for n = 1 … 4, of the translation (the
 # *hypothesis*) are in the *reference* too? The more and the longer these are, the higher the score.
 #
@@ -58,6 +50,8 @@ for written in ("zweihunderteinunddreisig", "zweihundertdreißig", "vierzig", ""
 # ## Pieces that match, by hand
 
 # %%
+from collections import Counter  # the next exercise may use it
+
 hypothesis = ["the", "cat", "the", "cat", "on", "the", "mat"]
 reference = ["the", "cat", "is", "on", "the", "mat"]
 for word in ("the", "cat", "on", "mat"):
@@ -160,6 +154,8 @@ from attention.translation import corpus_statistics
 # sentence costs up to four 4-grams. Can you write a sentence with all words right and a low score?
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.n_grams()
 
 # %% [markdown]
@@ -172,6 +168,10 @@ moving.n_grams()
 # in doubt. It writes 80 held-out numbers of three to six digits, greedily; one of them is printed.
 
 # %% demo=true
+from attention.decoding import beam_search, greedy
+from attention.experiments.translation import early, in_pieces
+from attention.provided.models.translators import long_numbers, texts_of
+
 translator, corpus = early(seed=0)
 source, wanted = long_numbers(corpus)
 written = texts_of(corpus, greedy(translator, source, max_length=80))
@@ -189,6 +189,8 @@ experiments.beside_sacrebleu(bleu(*statistics), written, wanted)
 # Of 500 such scores, how wide is the range that holds the middle 95 %?
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # a width in points of BLEU; None skips this
 
 # %% demo=true
@@ -229,6 +231,9 @@ experiments.new_test_sets()
 # A system that is compared with itself: what are its three numbers? Does yours say so, ties
 # included?
 # </details>
+
+# %%
+import sacrebleu
 
 # %% given="score_of"
 from attention.translation import score_of
@@ -272,6 +277,18 @@ compare(prediction, answer, "beam of 32, no penalty")
 # Each row is more probable than the one above it, and its sentences are shorter. Does this hold for
 # other translators? Here are three, from three seeds, recorded with two length penalties
 # (`experiments.beams?` says how to run one).
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for alpha in (0.0, 1.0):
+#     found = {width: translated(model, corpus, pairs, width, alpha) for width in WIDTHS}
+#     counts = {width: counted(one[0], pairs, corpus_statistics) for width, one in found.items()}
+#     told |= {
+#         f"bleu, {alpha}": [bleu(*counts[width]) for width in WIDTHS],
+# ```
+# `translated` calls `beam_search`, and `counted` your `corpus_statistics`.
+# </details>
 
 # %% demo=true
 axes = experiments.beams()
@@ -317,6 +334,8 @@ score = experiments.real_sentences(bleu, corpus_statistics)
 # translates, and draws where your decoder looks:
 
 # %% demo=true
+from attention.train.show_pieces import show_pieces
+
 show_pieces("two hundred thirty one")
 
 # %% [markdown]
