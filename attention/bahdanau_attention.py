@@ -6,26 +6,7 @@ from torch import nn
 from attention.provided import demand
 from attention.provided.models.additive_attention import attend
 from attention.provided.models.recurrent import GreedyTranslator, run_packed
-from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru, shift_right
-
-
-def bidirectional_annotations(x, lengths, forward, backward):
-    """Describe every token by what comes before it and by what comes after it.
-
-    x         (B, T, d_x)   embedded tokens, with anything where the padding is
-    lengths   (B,)          the true lengths
-    forward   a dict of W_x, W_h, b_x, b_h: the GRU that reads from the first token to the last
-    backward  the same for the GRU that reads from the last true token to the first
-    returns   (B, T, 2d)    at each token: the state of the forward GRU, then that of the backward
-                            GRU. After the true end the numbers mean nothing.
-
-    Source: Bahdanau et al. (2014), section 3.2: the annotations h_j.
-    """
-    # exercise: about 4 lines
-    before = run_gru(x, **forward)  # (B, T, d)
-    after = run_gru(reverse_source(x, lengths), **backward)  # (B, T, d), last true token first
-    after = reverse_source(after, lengths)  # (B, T, d), in the order of x again
-    return torch.cat([before, after], dim=2)  # (B, T, 2d)
+from attention.sequence_to_sequence import decoder_step, shift_right
 
 
 def additive_scores(q, k, W_q, W_k, v):
@@ -62,30 +43,6 @@ def masked_softmax(scores, lengths):
     is_token = positions < lengths.view(-1, 1, 1)  # (B, 1, T_k), True = may attend
     scores = scores.masked_fill(~is_token, -torch.inf)  # exp(-inf) = 0
     return torch.softmax(scores, dim=2)  # (B, T_q, T_k)
-
-
-class AdditiveAttention(nn.Module):
-    """Additive attention as a layer: it owns the matrices that `additive_scores` was given.
-
-    forward(q, k, values, lengths)  (B, T_q, d_q), (B, T_k, d_k), (B, T_k, d_v), (B,)
-                                    -> context (B, T_q, d_v) and weights (B, T_q, T_k)
-
-    Three `nn.Linear` layers without bias: `W_q`, `W_k`, both to d_attention features, and `v` from
-    d_attention to 1. Scores may be of any size: the weights stay finite.
-    """
-
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        # exercise: about 3 lines
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        """Return one context per query, and the weights that made it."""
-        # exercise: about 2 lines
-        queries, keys = self.W_q(q), self.W_k(k)  # (B, T_q, d_attention), (B, T_k, d_attention)
-        return attend(queries, keys, self.v.weight[0], values, lengths)
 
 
 def attention_decoder_step(tokens, state, annotations, lengths, weights):
@@ -127,7 +84,13 @@ class BahdanauTranslator(GreedyTranslator):
         self.encoder = nn.GRU(d_embedding, d_state, batch_first=True, bidirectional=True)
         self.first_state = nn.Linear(d_state, d_state)
         self.target_embedding = nn.Embedding(target_size, d_embedding)
-        self.attention = AdditiveAttention(d_state, 2 * d_state, d_attention)
+        self.attention = nn.ModuleDict(
+            {
+                "W_q": nn.Linear(d_state, d_attention, bias=False),
+                "W_k": nn.Linear(2 * d_state, d_attention, bias=False),
+                "v": nn.Linear(d_attention, 1, bias=False),
+            }
+        )
         self.decoder = nn.GRUCell(d_embedding + 2 * d_state, d_state)
         self.output = nn.Linear(3 * d_state, target_size)
 
@@ -138,23 +101,45 @@ class BahdanauTranslator(GreedyTranslator):
 
     def look_back(self, annotations, state, lengths, target):
         """Return logits (B, T_q, vocab_size) and weights (B, T_q, T_k), by teacher forcing."""
-        keys, v = self.attention.W_k(annotations), self.attention.v.weight[0]  # once per sentence
-        features, alignment = [], []
-        for x in self.target_embedding(shift_right(target)).unbind(1):  # (B, d_embedding)
-            query = self.attention.W_q(state).unsqueeze(1)  # (B, 1, d_attention)
-            context, weights = attend(query, keys, v, annotations, lengths)
-            state = self.decoder(torch.cat([x, context[:, 0]], dim=1), state)  # (B, d_state)
-            features.append(torch.cat([state, context[:, 0]], dim=1))
-            alignment.append(weights)
-        return self.output(torch.stack(features, dim=1)), torch.cat(alignment, dim=1)
+        weights, scores, alignment = self.step_weights(), [], []
+        for tokens in shift_right(target).unbind(1):  # (B,)
+            step = attention_decoder_step(tokens, state, annotations, lengths, weights)
+            logits, state, attention = step
+            scores.append(logits)
+            alignment.append(attention)
+        return torch.stack(scores, dim=1), torch.stack(alignment, dim=1)
 
     def forward(self, source, lengths, target):
         """Score every target token, given the true tokens before it."""
         return self.look_back(*self.encode(source, lengths), lengths, target)[0]
 
     def write(self, tokens, state, annotations, lengths):
-        """Take one step of `translate`."""
+        """Take one step: logits (B, vocab_size), the new state, the attention weights (B, T_k)."""
         return attention_decoder_step(tokens, state, annotations, lengths, self.step_weights())
+
+
+def right_without(model, source, target, words):
+    """Hide one word from each letter, and from this letter alone: is the letter still right?
+
+    model    model.encode(source, lengths) gives the annotations (1, T_k, c) and the first state;
+             model.write(tokens, state, annotations, lengths) takes a step of the decoder: logits
+             (1, vocab_size), the new state, attention weights
+    source   (1, T_k)  ids of one source without padding, at least two
+    target   (1, T_q)  ids of its translation: the decoder reads these true letters
+    words    a list of T_q ints, from 0: which word is hidden from which letter
+    returns  a list of T_q bools: whether the most probable letter is the true one
+    """
+    lengths = torch.full_like(source[:, 0], source.shape[1])  # (1,)
+    annotations, state = model.encode(source, lengths)
+    read = shift_right(target)  # (1, T_q)
+    right = []
+    # exercise: about 5 lines
+    for letter, word in enumerate(words):
+        others = torch.cat([annotations[:, :word], annotations[:, word + 1 :]], dim=1)
+        logits, _, _ = model.write(read[:, letter], state, others, lengths - 1)
+        right.append(bool(logits.argmax() == target[0, letter]))
+        _, state, _ = model.write(read[:, letter], state, annotations, lengths)
+    return right
 
 
 # Inputs on which a wrong answer shows

@@ -7,11 +7,11 @@
 #
 # **After this lesson** you can
 # - write a step of a **gated recurrent unit** (GRU) and say what its gates do,
-# - encode padded batches without reading the padding,
-# - train with **teacher forcing** and a loss that ignores padding, and decode greedily,
+# - train with **teacher forcing** and a loss that ignores padding, in a loop of your own,
+# - translate greedily, letter by letter,
 # - measure the **fixed-length bottleneck**, and say why recurrent networks are slow.
 #
-# **Time** 75 minutes, ★ 10 more · **Points** 16 · **GPU** not needed · **You need** lesson 00
+# **Time** 71 minutes, ★ 10 more · **Points** 14 · **GPU** not needed · **You need** lesson 00
 
 # %%
 import math
@@ -20,17 +20,11 @@ import torch
 from torch import nn
 
 from attention.experiments import sequence_to_sequence as experiments
-from attention.provided import demand
-from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
-from attention.provided.models import translators
-from attention.provided.predictions import compare
 from autograder import check
 
-torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
-
 # %% [markdown]
-# ## What fails without this idea
+# ## An average has no order
 # Lesson 01 averaged its inputs, and an average forgets their order. Take these two numbers:
 
 # %%
@@ -43,7 +37,7 @@ for text in ("three hundred two thousand", "two hundred three thousand"):
 # The averages are equal, but the numbers are not. We need a network that reads an input of any
 # length *in order*, and writes an output of *another* length.
 #
-# ## The idea
+# ## Read to the end, then write
 # A **recurrent** network keeps a state, a vector of fixed size. It reads one word, updates the
 # state, and reads the next. The state after the last word is the **encoding**. A second recurrent
 # network, the **decoder**, starts from the encoding and writes letter after letter.
@@ -61,6 +55,8 @@ for text in ("three hundred two thousand", "two hundred three thousand"):
 # hard: in German, 31 is *one-and-thirty*.
 
 # %% demo=true
+from attention.provided.data.numbers import numbers
+
 corpus = numbers()
 experiments.pairs_and_ids(corpus)
 
@@ -107,7 +103,7 @@ for seen in (-4.0, 0.0, 4.0):
 # ### Exercise 2.1 · `gru_step`
 # ●●○ medium · 12 minutes · 3 points
 #
-# In stages, each earned by itself: the update gate (1), the reset gate (1), the biases (1).
+# Graded in three parts: the update gate (1), the reset gate (1), the biases (1).
 #
 # Write one step for a whole batch.
 #
@@ -139,6 +135,8 @@ check.gru_step(gru_step)
 # half of the state gone, if the update gate stands at 0.5? At 0.9? And at 0.99?
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # steps until half is gone at z = 0.99; None skips this
 
 # %% demo=true
@@ -150,73 +148,35 @@ compare(prediction, steps, "steps at z = 0.99")
 # below 1, a gate can hold on for long, but not for ever. The more it keeps, the less room is left
 # for new inputs.
 #
-# This given function runs the GRU over a sequence:
+# `run_gru` takes these steps over a whole sequence. In a padded batch the GRU reads the padding,
+# too, and the state of a short sequence goes on changing. So `encode` picks each sequence's state
+# *after its last true token*.
 
 # %% given="run_gru"
 from attention.sequence_to_sequence import run_gru
 
-# %% [markdown]
-# ### Exercise 2.2 · `encode`
-# ●○○ easy · 6 minutes · 2 points
-#
-# The GRU runs over the padding too, so the state of a short sequence goes on changing after its
-# true end. Pick each sequence's state *after its last true token*.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# After n tokens, the state stands at index n − 1, and n differs from row to row.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# From `(B, T, d)` to `(B, d)`. Two index tensors of shape `(B,)`, used together, pick one element
-# per row: `a[rows, columns]`. A colon in place of `rows` would give `(B, B, d)`.
-# </details>
-
-# %% exercise="encode"
+# %% given="encode"
 from attention.sequence_to_sequence import encode
-
-# %% check="encode" points=2
-check.encode(encode)
 
 # %% [markdown]
 # ## Teaching the decoder
-# At every step, the decoder gets the encoding and the letters so far, and must say which letter
-# comes next. In training it gets the *true* letters, whatever it would have written itself. With
-# this **teacher forcing** all steps can be scored at once, and an early error does not spoil the
-# rest.
+# At every step, the decoder gets the encoding and the letters so far, and predicts the next letter.
+# In training it gets the *true* letters, whatever it would have written itself. With this **teacher
+# forcing** all steps can be scored at once, and an early error does not spoil the rest.
 #
 # | step | 1 | 2 | 3 | 4 | 5 |
 # |---|---|---|---|---|---|
 # | reads | BOS | z | w | e | i |
 # | should predict | z | w | e | i | EOS |
 #
-# ### Exercise 2.3 · `shift_right`
-# ●○○ easy · 4 minutes · 2 points
-#
-# Make the row “reads” of this table from the row “should predict”.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Everything moves one step to the right. BOS enters on the left, the last column drops out.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# A column of BOS is `(B, 1)`, the target without its last column `(B, T - 1)`. Side by side they
-# are `(B, T)` again. `torch.full_like` makes a tensor like another one.
-# </details>
+# So what the decoder reads is the target, moved one step to the right:
 
-# %% exercise="shift_right"
+# %% given="shift_right"
 from attention.sequence_to_sequence import shift_right
 
-# %% check="shift_right" points=2
-check.shift_right(shift_right)
-
 # %% [markdown]
-# ### Exercise 2.4 · `masked_cross_entropy`
-# ●●○ medium · 10 minutes · 3 points
-#
-# In stages, each earned by itself: without padding (1), with padding (1), huge scores and −∞
-# (1).
+# ### Exercise 2.2 · `masked_cross_entropy`
+# ●●○ medium · 8 minutes · 2 points
 #
 # The loss of one step is $-\log p(\text{true letter})$. Average it over all *letters* of the batch,
 # with EOS as one of them: neither over padding, nor sequence by sequence.
@@ -224,35 +184,30 @@ check.shift_right(shift_right)
 # $$\text{loss} = \frac{1}{N}\sum_{\text{target}_{bt} \ne \text{PAD}}
 # -\log\,\text{softmax}(\text{logits}_{bt})_{\text{target}_{bt}}$$
 #
-# with $N$ the number of tokens that are not PAD. `F.cross_entropy` can do this; write it out. Leave
-# padding out, and do not multiply its loss by 0 instead: a model may forbid PAD with a score of −∞.
-# Then the loss at padding is ∞, and 0 · ∞ is NaN. Logits may be of any size: the loss stays finite.
-# If no letter is left, the loss is 0.
+# $N$ is the number of tokens that are not PAD. `F.cross_entropy` can do this; write it out. Logits
+# may be of any size, and the loss stays finite.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Logarithms of all probabilities, pick the true ones, drop those at padding, average the rest.
+# Take the logarithms of all probabilities, pick those of the true letters, drop what stands at
+# padding, and average the rest. `torch.log_softmax` takes softmax and logarithm in one step: a
+# probability that was rounded to 0 would have the logarithm −∞.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Logits `(B, T, vocab_size)`; the softmax runs along the last axis. To pick one entry per
+# Logits are `(B, T, vocab_size)`, and the softmax runs along the last axis. To pick one entry per
 # position, `gather` along dim 2 with an index of shape `(B, T, 1)`: `target.unsqueeze(2)`. A
-# boolean mask `(B, T)` then selects.
-# </details>
-# <details><summary>Hint 3 · a smaller question</summary>
-#
-# You have a loss for every position, `(B, T)`, and a mask of the same shape. Which numbers does
-# `losses[mask]` hold, and how many are they? And if all is padding?
+# boolean mask `(B, T)` then selects: which numbers does `losses[mask]` hold, and how many?
 # </details>
 
 # %% exercise="masked_cross_entropy"
 from attention.sequence_to_sequence import masked_cross_entropy
 
-# %% check="masked_cross_entropy" points=3
+# %% check="masked_cross_entropy" points=2
 check.masked_cross_entropy(masked_cross_entropy)
 
 # %% [markdown]
-# ### Exercise 2.5 · `break_masked_cross_entropy` · Break this answer
+# ### Exercise 2.3 · `break_masked_cross_entropy` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # A classmate takes the mean of each sequence, without its padding, and then the mean of these
@@ -279,15 +234,18 @@ check.break_masked_cross_entropy(break_masked_cross_entropy)
 # step is given. Besides the last letter it reads the **context**, all that it knows of the source:
 # in this lesson the encoding, the same at every step.
 
+# %%
+from attention.provided import demand  # refuses sizes that make no sense
+
 # %% given="decoder_step"
 from attention.sequence_to_sequence import decoder_step
 
 # %% [markdown]
-# ### Exercise 2.6 · `greedy_decode`
+# ### Exercise 2.4 · `greedy_decode`
 # ●●● hard · 15 minutes · 3 points
 #
-# In stages, each earned by itself: rows that end together (1), rows that end one by one (1), the
-# number of steps (1).
+# Graded in three parts: rows that end together (1), rows that end one by one (1), the number of
+# steps (1).
 #
 # Write the loop: start with BOS (given), take the most probable letter at every step, and read it
 # at the next. A row that has written EOS gets PAD from then on. Stop when all rows have ended, or
@@ -318,20 +276,90 @@ check.greedy_decode(greedy_decode)
 # %% [markdown]
 # ## The whole translator
 # `nn.Embedding` is a table with one learned vector for each id. `nn.GRU` does what `run_gru` does,
-# in compiled code. The rest is yours (`reverse_source` belongs to the starred part).
+# in compiled code. `forward` scores the true letters by teacher forcing; it shifts the target
+# itself. (`reverse_source` belongs to the starred part.)
 
 # %% given="Seq2Seq"
 from attention.sequence_to_sequence import Seq2Seq
 
 # %% [markdown]
-# The German side has 24 different tokens. If all were equally probable, the loss would be log 24 ≈
-# 3.18. Train for 300 steps of 64 pairs, with your loss.
+# ## Training is a loop
+# The model begins with random weights. A training shows it batch after batch, and after each one
+# moves every weight a little against the gradient of the loss. Four calls of PyTorch are enough:
+#
+# | call | what it does |
+# |---|---|
+# | `loss.backward()` | computes the gradient for each parameter, and **adds** it to its `.grad` |
+# | `optimizer.step()` | moves each parameter against its `.grad` |
+# | `optimizer.zero_grad()` | empties the `.grad` of each parameter |
+# | `loss.item()` | the loss as a Python float; the tensor keeps all that its batch computed |
+#
+# ### Exercise 2.5 · `train`
+# ●●○ medium · 12 minutes · 3 points
+#
+# Graded in two parts: the losses (1), the steps (2).
+#
+# Write the loop: for each batch let the model score the target, compute `masked_cross_entropy`, and
+# take one step against its gradient alone. Return the losses.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Score, loss, gradient, step: each needs what the one before has made. Where must the gradients be
+# emptied, so that each step follows those of its own batch?
+# </details>
+# <details><summary>Hint 2 · what goes where</summary>
+#
+# `model(batch.source, batch.lengths, batch.target)` gives logits `(B, T, vocab_size)`. The model
+# has shifted the target already, so they belong to `batch.target` as it is.
+# </details>
+# <details><summary>Hint 3 · “from the third time on the loss … is wrong”</summary>
+#
+# The first step is right, and later ones go too far: they follow the gradients of earlier batches
+# as well.
+# </details>
+
+# %% exercise="train"
+from attention.sequence_to_sequence import train
+
+# %% check="train" points=3
+check.train(train)
+
+# %% [markdown]
+# Now train your translator with your loop: 300 batches of 64 pairs, in a few seconds.
 
 # %% demo=true
-torch.manual_seed(translators.SEED)
+from attention.provided.models import translators
+
+torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
+torch.manual_seed(0)
 model = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
-batches = corpus.batches(translators.BATCH, translators.STEPS, translators.SEED)
-losses = translators.train(model, batches, translators.STEPS, masked_cross_entropy)
+optimizer = translators.adam(model, steps=300)
+losses = train(model, corpus.batches(64, steps=300, seed=0), optimizer)
+
+# %% [markdown]
+# **From here on the loop stays the same**, whatever the model. The later lessons call it
+# ready-made, and lesson 10 writes it out once more. The optimiser here is Adam, with two customary
+# additions that lesson 11 explains:
+#
+# <details><summary>The code of `translators.adam`</summary>
+#
+# ```python
+# optimizer = torch.optim.Adam(model.parameters(), lr=0.006)
+# # The rate rises for a tenth of the steps, and then falls to 0.
+# schedule = torch.optim.lr_scheduler.LambdaLR(
+#     optimizer, lambda step: min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps))
+# )
+#
+# def shorten(*_):  # gradients that are longer than 1
+#     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+#
+# optimizer.register_step_pre_hook(shorten)
+# optimizer.register_step_post_hook(lambda *_: schedule.step())
+# ```
+# </details>
+#
+# The German side has 24 different tokens. If all were equally probable, the loss would be log 24 ≈
+# 3.18.
 
 # %% demo=true
 ax = experiments.losses_of(losses, corpus)
@@ -497,11 +525,11 @@ experiments.beside_companions(model, corpus)
 # writes first. Their error fell. They could not fully explain why, but believed that learning is
 # easier when the first words of source and translation are only a few steps apart.
 #
-# ### Exercise 2.7 · `reverse_source` ★
+# ### Exercise 2.6 · `reverse_source` ★
 # ●●○ medium · 8 minutes · 2 points
 #
-# Reverse each sequence within its true length, and leave the padding after it. Lesson 03 uses the
-# function too, for vectors.
+# Reverse each sequence within its true length, and leave the padding after it. The function should
+# work for vectors as well as for ids.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

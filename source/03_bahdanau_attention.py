@@ -10,7 +10,7 @@
 # - put attention into a decoder, and show what it changes,
 # - read an **alignment**, and say what it does not tell you.
 #
-# **Time** 70 minutes · **Points** 14 · **GPU** not needed · **You need** lessons 01 and 02
+# **Time** 60 minutes · **Points** 12 · **GPU** not needed · **You need** lessons 01 and 02
 
 # %%
 import math
@@ -18,24 +18,16 @@ import math
 import torch
 from torch import nn
 
-from attention.provided import demand
-from attention.provided.figures import moving
-from attention.provided.models import translators
-from attention.provided.models.additive_attention import attend
-from attention.provided.models.recurrent import GreedyTranslator, run_packed
-from attention.provided.predictions import compare
-from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru, shift_right
-from attention.train import shipped
+from attention.sequence_to_sequence import decoder_step, shift_right, train
 from autograder import check
 
-torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
-
 # %% [markdown]
-# ## What fails without this idea
+# ## A closed book
 # Here is the trained model of lesson 02, translating three test numbers:
 
 # %% demo=true
 from attention.experiments import bahdanau_attention as experiments
+from attention.train import shipped
 
 bottleneck, corpus = shipped.trained("sequence_to_sequence")
 written = experiments.wanted_and_written(bottleneck, corpus)
@@ -44,7 +36,7 @@ written = experiments.wanted_and_written(bottleneck, corpus)
 # After its 300 steps of training, five digits do not get through its one vector. But the encoder
 # made a state at *every* word. Why should the decoder see only one of them?
 #
-# ## The idea
+# ## An open book
 # Keep all encoder states. Before each letter, compare the decoder's state with every one of them,
 # turn the scores into weights, and average the states with these weights. This **context** replaces
 # the single vector.
@@ -65,44 +57,11 @@ written = experiments.wanted_and_written(bottleneck, corpus)
 # | weights | $\alpha_{ij}$ | softmax of the scores over j |
 # | context | $c_i = \sum_j \alpha_{ij} h_j$ | what the decoder reads at step i |
 #
-# ## Better keys
 # After "two", the encoder cannot know whether this will be two *hundred* or two *thousand*. So a
-# second recurrent network (RNN) reads the sentence from the end to the beginning. The states of
-# both at a word, side by side, are the word's **annotation**.
+# second recurrent network (RNN) reads the sentence from its end to its beginning. The states of
+# both at a word, side by side, are the word's **annotation**. PyTorch has both networks in one,
+# `nn.GRU(bidirectional=True)`.
 #
-# ### Exercise 3.1 · `bidirectional_annotations`
-# ●●○ medium · 12 minutes · 3 points
-#
-# In stages, each earned by itself: the forward half (1), the backward half without padding (1), the
-# backward half with padding (1).
-#
-# Use `run_gru` twice, forward and backward. The backward RNN must begin at the last *true* token,
-# not in the padding. `run_gru` and `reverse_source` are imported from lesson 02;
-# `reverse_source(x, lengths)` reverses each sequence within its length.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# A backward RNN is a forward RNN on the reversed sequence. Its states come out in reversed order,
-# too.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Each RNN gives `(B, T, d)`. Side by side along the last axis they are `(B, T, 2d)`.
-# `run_gru(x, **weights)` passes the entries of a dict as named arguments.
-# </details>
-# <details><summary>Hint 3 · a smaller question</summary>
-#
-# Reverse a, b, c and one padding within its length, and run the RNN. Which state belongs to a, and
-# which function brings it to index 0?
-# </details>
-
-# %% exercise="bidirectional_annotations"
-from attention.bahdanau_attention import bidirectional_annotations
-
-# %% check="bidirectional_annotations" points=3
-check.bidirectional_annotations(bidirectional_annotations)
-
-# %% [markdown]
 # ## Scores from a small network
 # In lesson 01, near meant similar. A decoder state and an annotation do not even have the same
 # length. So the similarity is **learned**: bring both to the same length, add them, squash the sum
@@ -128,10 +87,10 @@ for key, score in zip(keys, scores_by_hand, strict=True):
     print(f"key {key:4.1f}   score {score:5.2f}   weight {math.exp(score) / total:.3f}")
 
 # %% [markdown]
-# ### Exercise 3.2 · `additive_scores`
+# ### Exercise 3.1 · `additive_scores`
 # ●●○ medium · 10 minutes · 3 points
 #
-# In stages, each earned by itself: the formula (2), all pairs in their place (1).
+# Graded in two parts: the formula (2), all pairs in their place (1).
 #
 # Score all queries against all keys, without a loop.
 #
@@ -157,7 +116,7 @@ from attention.bahdanau_attention import additive_scores
 check.additive_scores(additive_scores)
 
 # %% [markdown]
-# ### Exercise 3.3 · `masked_softmax`
+# ### Exercise 3.2 · `masked_softmax`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Padding gets a score like every other key, but its weight must be **exactly 0**, whatever the
@@ -186,7 +145,7 @@ from attention.bahdanau_attention import masked_softmax
 check.masked_softmax(masked_softmax)
 
 # %% [markdown]
-# ### Exercise 3.4 · `break_masked_softmax` · Break this answer
+# ### Exercise 3.3 · `break_masked_softmax` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # A classmate takes the softmax first, then sets the weights of padding to 0 and divides by the sum.
@@ -223,54 +182,28 @@ ax = experiments.one_hidden_feature(additive_scores, masked_softmax)
 # soft step, and the query moves it: the score changes sign where $q + k = 0$. With many features,
 # $v$ adds up such steps, rising and falling, and can build a hill.
 #
-# ## What stays, and what changes with every letter
-# Your two functions and a weighted average are all of additive attention. The course provides them
-# as one call, `attend`. It expects queries and keys that are **already projected**, because part of
-# the work is needed only once:
-#
-# | what is computed | depends on | how often |
-# |---|---|---|
-# | $W_k\, h_j$, and which keys are padding | the source | once per sentence |
-# | $W_q\, s_{i-1}$, tanh, scores, softmax, context | the letter, too | once per letter |
-#
-# For this translator, with 9 words and 45 letters, projecting the keys once saves 3.2 of the
-# attention's 3.6 million multiplications.
-#
-# ### Exercise 3.5 · `AdditiveAttention`
-# ●○○ easy · 6 minutes · 2 points
-#
-# Write a layer that owns its three matrices. It returns the context *and* the weights:
-# `attend(queries, keys, v, values, lengths)` gives both, from projected queries
-# `(B, T_q, d_attention)`, projected keys `(B, T_k, d_attention)` and a vector v.
-#
-# <details><summary>Hint 1 · the shapes</summary>
-#
-# The weight of `self.v` has the shape `(1, d_attention)`, but `attend` wants `(d_attention,)`.
-# </details>
-# <details><summary>Hint 2 · “the module has other parameters”</summary>
-#
-# `nn.Linear` has a bias unless you say `bias=False`. The attributes are called `W_q`, `W_k`, `v`.
-# </details>
-
-# %% exercise="AdditiveAttention"
-from attention.bahdanau_attention import AdditiveAttention
-
-# %% check="AdditiveAttention" points=2
-check.AdditiveAttention(AdditiveAttention)
-
-# %% [markdown]
 # ## A step that looks back
 # The step of lesson 02, `decoder_step(read, state, context, weights)`, returns logits and the next
 # state. There the context never changed. Here each step first makes its own.
 #
-# ### Exercise 3.6 · `attention_decoder_step`
+# Your two functions and a weighted average are all of additive attention. We provide the three in
+# one call, `attend(queries, keys, v, values, lengths)`, which returns the context *and* the
+# weights. Its queries and keys are **already projected**. $W_q\,s_{i-1}$ changes with every letter,
+# but $W_k\,h_j$ depends on the source alone: it needs to be computed only once per sentence. For 9
+# words and 45 letters this would save 3.2 of the attention's 3.6 million multiplications.
+
+# %%
+from attention.provided.models.additive_attention import attend
+
+# %% [markdown]
+# ### Exercise 3.4 · `attention_decoder_step`
 # ●●○ medium · 10 minutes · 3 points
 #
-# In stages, each earned by itself: the attention weights (1), the context (1), the new state and
-# the logits (1).
+# Graded in three parts: the attention weights (1), the context (1), the new state and the logits
+# (1).
 #
-# Attend, then step. Mind the order: the query is the state that comes *in*. It has no axis `T_q`,
-# and `attend` needs one. To stay short, this step projects the annotations anew for every letter.
+# Attend, then step. Watch the order: the query is the state *before* this step. It has no axis
+# `T_q`, and `attend` needs one. To stay short, project the annotations anew for every letter.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -283,7 +216,6 @@ check.AdditiveAttention(AdditiveAttention)
 # `(B, c)`.
 # </details>
 
-
 # %% exercise="attention_decoder_step"
 from attention.bahdanau_attention import attention_decoder_step
 
@@ -292,20 +224,31 @@ check.attention_decoder_step(attention_decoder_step)
 
 # %% [markdown]
 # ## The whole translator
-# `nn.GRU(bidirectional=True)` does what your `bidirectional_annotations` does, and `run_packed`
-# spares it the padding. To write, `GreedyTranslator` calls your `attention_decoder_step` letter by
-# letter, as in lesson 02.
+# The encoder reads in both directions; `run_packed` spares it the padding. The decoder is your
+# `attention_decoder_step`, letter after letter: in training it reads the true letters
+# (`look_back`), and in translating its own (`GreedyTranslator`, the loop of lesson 02, calls
+# `write`).
+
+# %%
+from attention.provided import demand
+from attention.provided.models import translators
+from attention.provided.models.recurrent import GreedyTranslator, run_packed
 
 # %% given="BahdanauTranslator"
 from attention.bahdanau_attention import BahdanauTranslator
 
 # %% [markdown]
-# Train it for 40 steps to see how it begins. All 300 take a minute, so their result is loaded.
+# Train it with the loop of lesson 02, for 40 steps, to see how it begins. All 300 take a minute or
+# two, so their result is loaded.
 
 # %% demo=true
-torch.manual_seed(translators.SEED)
+torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
+torch.manual_seed(0)
 model = BahdanauTranslator(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
-losses = experiments.first_steps(model, corpus, steps=40)
+losses = train(model, corpus.batches(64, steps=40, seed=0), translators.adam(model, steps=40))
+print(f"loss {losses[0]:.2f} at step 1, {losses[-1]:.2f} at step 40")
+
+# %% demo=true
 translators.load(model, "bahdanau_attention")
 shares = experiments.accuracies({"one vector": bottleneck, "attention": model}, corpus)
 
@@ -320,6 +263,8 @@ shares = experiments.accuracies({"one vector": bottleneck, "attention": model}, 
 # How many of 6 do with attention over a forward RNN *alone*?
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # a number from 0 to 6; None skips this
 
 # %% demo=true
@@ -360,14 +305,49 @@ axes = experiments.alignments(model, corpus)
 # the tens: their lines cross. The letters in between look wherever they like.
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.crossing()
 
 # %% [markdown]
-# But in "dreißig", the d and the ß look at *thirty*, the e and the first i at EOS. So take all test
-# numbers whose ones and tens change places, and the German words for these two digits. How many of
-# their letters look most at the English word that they translate? And do they need it? We hide this
-# word from one letter at a time, and see whether the letter is still right. As a control we hide
-# the other word that has the most weight instead.
+# But in "dreißig", the d and the ß look at *thirty*, the e and the first i at EOS.
+#
+# ## Does a letter need its word?
+# Where a letter looks is one thing, what it needs is another. So intervene: hide one word from one
+# letter, leave everything else as it is, and see whether the letter is still right. To hide a word
+# is to leave out its annotation: the softmax then shares its weight among the others.
+#
+# ### Exercise 3.5 · `right_without`
+# ●●○ medium · 12 minutes · 3 points
+#
+# Graded in two parts: a hidden word (1), letter after letter (2).
+#
+# Hide `words[i]` from letter i, and from no other letter: the state that goes on has seen all
+# words.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Each letter takes two steps from the same state: one without the word, which says whether the
+# letter is right, and one with all words, whose state goes on.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Annotations are `(1, T_k, c)`. Those before word j are `annotations[:, :j]`, those behind it
+# `annotations[:, j + 1 :]`. Put together along axis 1 they are `(1, T_k - 1, c)`, so the length is
+# smaller by 1. What letter i reads is `read[:, i]`, of shape `(1,)`.
+# </details>
+
+# %% exercise="right_without"
+from attention.bahdanau_attention import right_without
+
+# %% check="right_without" points=3
+check.right_without(right_without)
+
+# %% [markdown]
+# Now ask it of the translator: 150 test numbers whose ones and tens change places, and the German
+# words for these two digits. How many of their letters look most at the English word that they
+# translate? How many are right without it? As a control we hide the *other* word that has the most
+# weight.
 #
 # ### Predict first
 # What share of the later letters, all but the first of each German word, look most at their English
@@ -377,16 +357,15 @@ moving.crossing()
 prediction = None  # a number from 0 to 1; None skips this
 
 # %% demo=true
-found = experiments.needed_words(model, corpus)
+found = experiments.needed_words(right_without, model, corpus)
 compare(prediction, found["later letters"]["look"], "later letters that look at their word")
 
 # %% [markdown]
 # First letters look at their word, and most fail without it, and hardly any without another. Most
-# later letters do not need it:
-# after "dr", only "dreißig" can follow here, and the decoder knows it by heart. The softmax has to
-# put the weight somewhere all the same. (Using the state *after* the previous letter as the query
-# does not help: letters look elsewhere at least as often, in three runs,
-# `experiments.train_one(True, True, 0, asks_after=True)`.) An alignment shows where the model
+# later letters do not need it: after "dr", only "dreißig" can follow here, and the decoder knows it
+# by heart. The softmax has to put the weight somewhere all the same. (Using the state *after* the
+# previous letter as the query does not help: letters look elsewhere at least as often, in three
+# runs, `experiments.train_one(True, True, 0, asks_after=True)`.) An alignment shows where the model
 # looked, not what it needed. Lesson 17 returns to this.
 #
 # ## Break it

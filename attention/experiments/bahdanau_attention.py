@@ -3,6 +3,7 @@
 `train_one` trains one of them as lessons 02 and 03 do, and measures it.
 """
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from attention.provided.figures import plots, seeds
 from attention.provided.models import translators
 from attention.provided.models.additive_attention import attend
 from attention.provided.models.recurrent import run_packed
-from attention.provided.training_steps import one_thread
+from attention.provided.training_steps import fewer, one_thread
 from attention.sequence_to_sequence import masked_cross_entropy
 
 ANSWERS = "bahdanau_attention"
@@ -236,59 +237,6 @@ def in_their_frames(model: Any, corpus: Corpus) -> dict[str, float]:
     return {part: round(sum(found) / len(found), 3) for part, found in hits.items()}
 
 
-@torch.no_grad()
-def with_and_without(model: Any, corpus: Corpus) -> dict[str, dict[str, float]]:
-    """Say how many letters of a translator of lesson 03 look at their word, and how many need it.
-
-    At one letter at a time the word gets the weight 0, and the others share what it had; all
-    earlier steps stay as they were. The letters are those of `turned_around`, without "und".
-
-    returns  for "first letters" and "later letters" shares: those that "look" most at their word,
-             that are right "with" it, "without" it, and without the "other" word of most weight
-    """
-    pairs = turned_around(corpus.test)
-    batch = corpus.batch(pairs)
-    own = torch.full_like(batch.target, -1)  # (B, T_q): the index of the word, or -1
-    first = torch.zeros_like(own, dtype=torch.bool)
-    for row, parts in enumerate(frames(pairs)):
-        for part, begin, end, word in parts:
-            own[row, begin : end - 3 * (part == "ones")] = word
-            first[row, begin] = True
-    with one_thread():
-        found = _looks_and_is_right(model, batch, own)  # (4, B, T_q)
-    chosen = {"first letters": first, "later letters": (own >= 0) & ~first}
-    shares = {name: found[:, these].float().mean(dim=1).tolist() for name, these in chosen.items()}
-    kinds = ("look", "with", "without", "other")
-    return {
-        name: {kind: round(one, 3) for kind, one in zip(kinds, four, strict=True)}
-        for name, four in shares.items()
-    }
-
-
-def _looks_and_is_right(model: Any, batch: Any, own: torch.Tensor) -> torch.Tensor:
-    """Whether a letter looks at its word, is right, without it, without another: (4, B, T_q)."""
-    annotations, state = model.encode(batch.source, batch.lengths)
-    keys, v = model.attention.W_k(annotations), model.attention.v.weight[0]
-    read = torch.cat([torch.full_like(own[:, :1], BOS), batch.target[:, :-1]], dim=1)
-    rows, found = torch.arange(len(own)), []
-    for step in range(own.shape[1]):
-        x, wanted = model.target_embedding(read[:, step]), batch.target[:, step]
-        query = model.attention.W_q(state)[:, None]
-        weights = attend(query, keys, v, annotations, batch.lengths)[1]  # (B, 1, T_k)
-        less, other, word = weights.clone(), weights.clone(), own[:, step].clamp(min=0)
-        less[rows, 0, word] = 0
-        other[rows, 0, less[:, 0].argmax(dim=1)] = 0
-        states, hits = [], [weights[:, 0].argmax(dim=1) == own[:, step]]
-        for shares in (weights, *(some / some.sum(dim=2, keepdim=True) for some in (less, other))):
-            context = (shares @ annotations)[:, 0]  # (B, 2 d_state)
-            states.append(model.decoder(torch.cat([x, context], dim=1), state))
-            logits = model.output(torch.cat([states[-1], context], dim=1))
-            hits.append(logits.argmax(dim=1) == wanted)
-        found.append(torch.stack(hits))
-        state = states[0]
-    return torch.stack(found, dim=2)
-
-
 def wanted_and_written(model: Any, corpus: Corpus, digits: Sequence[int] = (3, 5, 6)) -> list[str]:
     """Print a test number of each length beside its translation; returns the translations."""
     pairs = [corpus.test_by_digits(at_most=1)[length][0] for length in digits]
@@ -316,14 +264,6 @@ def one_hidden_feature(
         plots.lines(k.flatten(), named, ax, xlabel="key", ylabel=name)
     axes[0].get_legend().remove()
     return axes
-
-
-def first_steps(model: nn.Module, corpus: Corpus, steps: int) -> list[float]:
-    """Train a translator as lesson 02 does, print how the loss begins, and return all losses."""
-    batches = corpus.batches(translators.BATCH, steps, translators.SEED)
-    losses = translators.train(model, batches, steps, masked_cross_entropy)
-    print(f"loss {losses[0]:.2f} at step 1, {losses[-1]:.2f} at step {len(losses)}")
-    return losses
 
 
 def accuracies(named: Mapping[str, Any], corpus: Corpus) -> dict[str, dict[int, float]]:
@@ -427,14 +367,46 @@ def alignment_of(english: str, model: Any, corpus: Corpus) -> str:
     return german
 
 
-def needed_words(model: Any, corpus: Corpus) -> dict[str, dict[str, float]]:
-    """Print and return `with_and_without`: do letters look at their word, and do they need it?"""
-    found = with_and_without(model, corpus)
-    for name, share in found.items():
-        print(f"{name}: look most at their word {share['look']:.2f}", end="   ")
-        print(f"right {share['with']:.2f}", end="   ")
-        print(f"without their word {share['without']:.2f}, without another {share['other']:.2f}")
-    return found
+@torch.no_grad()
+def needed_words(
+    right_without: Callable[..., Sequence[bool]], model: Any, corpus: Corpus, count: int = 150
+) -> dict[str, dict[str, float]]:
+    """Print and return how many letters look at their word, and how many are right without it.
+
+    The letters are those of numbers from `turned_around`, ``count`` of them, without "und".
+
+    returns  for "first letters" and "later letters" shares: those that "look" most at their word,
+             that are right "with" it, "without" it, and without the "other" word of most weight
+    """
+    every = turned_around(corpus.test)
+    found: dict[str, list[list[bool]]] = {"first letters": [], "later letters": []}
+    for pair in random.Random(0).sample(every, fewer(count)):
+        batch = corpus.batch([pair])
+        logits, weights = _look_back(model, batch)
+        best, (parts,) = weights[0].argmax(dim=1), frames([pair])
+        own, others = best.clone(), weights[0].clone()
+        later: dict[int, bool] = {}
+        for part, first, end, word in parts:
+            letters = range(first, end - 3 * (part == "ones"))
+            own[first:end] = word
+            later |= {letter: letter > first for letter in letters}
+        others[torch.arange(len(own)), own] = 0
+        columns = [
+            (best == own).tolist(),
+            (logits[0].argmax(dim=1) == batch.target[0]).tolist(),
+            right_without(model, batch.source, batch.target, own.tolist()),
+            right_without(model, batch.source, batch.target, others.argmax(dim=1).tolist()),
+        ]
+        for letter, is_later in later.items():
+            name = "later letters" if is_later else "first letters"
+            found[name].append([bool(column[letter]) for column in columns])
+    shares = {}
+    for name, rows in found.items():
+        means = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+        shares[name] = dict(zip(("look", "with", "without", "other"), means, strict=True))
+        print(f"{name}: look most at their word {means[0]:.2f}   right {means[1]:.2f}", end="   ")
+        print(f"without their word {means[2]:.2f}, without another {means[3]:.2f}")
+    return shares
 
 
 def without_a_mask(model: Any, corpus: Corpus) -> dict[int, float]:

@@ -114,7 +114,7 @@ def fading(gru_step: Callable[..., Tensor], steps: int = 80) -> int:
 def losses_of(losses: Sequence[float], corpus: Corpus) -> Axes:
     """Draw the loss of each step, beside that of letters which are all equally probable."""
     steps = range(1, len(losses) + 1)
-    ax = plots.lines(steps, {"loss": losses}, xlabel="steps", ylabel="nats a letter")
+    ax = plots.lines(steps, {"loss": losses}, xlabel="steps", ylabel="nats per letter")
     ax.axhline(math.log(len(corpus.target_vocabulary)), color=plots.GREY, linestyle="--")
     ax.set_ylim(0, None)
     ax.set_title("all letters equally probable: dashed")

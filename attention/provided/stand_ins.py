@@ -221,15 +221,15 @@ class InCompany:
 class LooksBack:
     """A translator that looks back at the words of its source, without matrices.
 
-    words, letters, columns  (vocab_size, d) each: rows of words and letters, and how a letter scores
+    words, letters, columns  (vocab_size, d) each: rows of words, of letters, and how letters score
     """
 
     def __init__(self, words: torch.Tensor, letters: torch.Tensor, columns: torch.Tensor) -> None:
         self.words, self.letters, self.columns = words, letters, columns
 
     def encode(self, source: Any, lengths: Any) -> tuple[Any, Any]:
-        """Annotations that know what comes before, and the first state."""
-        annotations = self.words[source] + 0.3 * self.words[source].cumsum(1)
+        """Annotations that know the word before, and the first state."""
+        annotations = self.words[source] + 0.8 * self.words[source].roll(1, dims=1)
         return annotations, torch.tanh(annotations.mean(1))
 
     def write(self, tokens: Any, state: Any, annotations: Any, lengths: Any) -> tuple[Any, ...]:

@@ -3,12 +3,13 @@
 import math
 
 import torch
-from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from attention.provided.data.tokens import BOS
+from attention.provided.stand_ins import LooksBack
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
+from autograder.inside.stand_ins import STAND_IN
 
 F64 = torch.float64
 
@@ -46,124 +47,6 @@ def _shares(scores, lengths):
             shares = [power / math.fsum(powers) for power in powers]
             result[row, query, :length] = _tensor(shares)
     return result
-
-
-def _gru_weights(draw, d_x, d):
-    return {
-        "W_x": draw.normal(3 * d, d_x),
-        "W_h": draw.normal(3 * d, d),
-        "b_x": draw.normal(3 * d),
-        "b_h": draw.normal(3 * d),
-    }
-
-
-def _bidirectional(x, lengths, forward, backward):
-    """PyTorch's bidirectional GRU with these weights, on sequences packed without padding."""
-    gru = nn.GRU(
-        x.shape[2], len(forward["b_x"]) // 3, batch_first=True, bidirectional=True, dtype=F64
-    )
-    values = [*forward.values(), *backward.values()]
-    with torch.no_grad():
-        for parameter, value in zip(gru.parameters(), values, strict=True):
-            parameter.copy_(value)
-    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-    states, _ = pad_packed_sequence(gru(packed)[0], batch_first=True)
-    return states
-
-
-@check(
-    without={
-        "float32": "after the true end anything is right: the check compares the true tokens",
-        "gradients": "after the true end anything is right: the check compares the true tokens",
-    },
-    rests_on=(
-        "the state of the forward GRU, then that of the backward GRU",
-        "the GRU that reads from the last true token to the first",
-        "embedded tokens, with anything where the padding is",
-        "After the true end the numbers mean nothing.",
-    ),
-    stages={
-        "the forward half": 1,
-        "the backward half without padding": 1,
-        "the backward half with padding": 1,
-    },
-)
-def bidirectional_annotations(student, draw):
-    """Against nn.GRU(bidirectional=True) on packed sequences."""
-    x, lengths = draw.normal(3, 5, 2), torch.tensor([3, 5, 1])
-    both = _gru_weights(draw, 2, 6), _gru_weights(draw, 2, 6)
-    expected = _bidirectional(x, lengths, *both).detach()
-    inside = (torch.arange(5) < lengths[:, None])[:, :, None]  # after the true end all is right
-    with expect.stage("the forward half"):
-        annotations = student(draw.strided(x), lengths, *both)
-        expect.shape(annotations, (3, 5, 12), axes="B, T, 2d")
-        expect.dtype(annotations, F64)
-        what = "the first half differs from a forward GRU"
-        annotations = torch.where(inside, annotations, expected)
-        expect.close(annotations[:, :, :6], expected[:, :, :6], what)
-    with expect.stage("the backward half without padding"):
-        whole = torch.full_like(lengths, 5)
-        got, wanted = _beside(student(x, whole, *both)), _bidirectional(x, whole, *both).detach()
-        what = "without padding the second half differs from a backward GRU"
-        expect.close(_backward_half(got, wanted), wanted[:, :, 6:], what)
-    with expect.stage("the backward half with padding"):
-        got = _beside(student(draw.strided(x), lengths, *both)).where(inside, expected)
-        what = "the second half differs from a backward GRU from the last true token"
-        expect.close(_backward_half(got, expected), expected[:, :, 6:], what)
-        other = torch.where(inside, x, draw.normal(3, 5, 2, scale=900.0))
-        changed = _beside(student(other, lengths, *both)).where(inside, expected)
-        what = "other numbers after the true end change the annotations of true tokens"
-        expect.close(_backward_half(changed, expected), expected[:, :, 6:], what)
-    with expect.stage("the forward half"):
-        if expect.stands("the backward half with padding"):
-            expect.close(changed, expected, what)
-            _annotates_with_care(student, draw, x, lengths, *both)
-
-
-def _beside(annotations):
-    """Halves that stand one behind the other side by side: the forward half's stage refuses it."""
-    expect.tensor(annotations)
-    behind = annotations.shape == (3, 10, 6)
-    annotations = torch.cat(annotations.chunk(2, dim=1), dim=2) if behind else annotations
-    expect.shape(annotations, (3, 5, 12), axes="B, T, 2d")
-    return annotations
-
-
-def _backward_half(annotations, expected):
-    """The second half; the first if it is the backward GRU's: the forward half's stage says so."""
-    first, second = annotations.chunk(2, dim=2)
-    wanted = expected[:, :, 6:]
-    swapped = not expect.stands("the forward half") and first.to(F64).allclose(wanted, rtol=1e-4)
-    return first if swapped else second
-
-
-def _annotates_with_care(student, draw, x, lengths, forward, backward):
-    for rows, steps in ((slice(1, 2), 5), (slice(0, 2), 1)):
-        some, ends = x[rows, :steps], lengths[rows].clamp(max=steps)
-        wanted = _bidirectional(some, ends, forward, backward).detach()
-        with expect.care():
-            what = f"with B={len(some)} and T={steps} the annotations are wrong"
-            expect.close(student(some, ends, forward, backward), wanted, what)
-    with expect.care("float32"):
-        inside = (torch.arange(5) < lengths[:, None])[:, :, None]
-        narrow = [{name: w.float() for name, w in one.items()} for one in (forward, backward)]
-        single = student(x.float(), lengths, *narrow)
-        expect.dtype(single, torch.float32)
-        expected = _bidirectional(x, lengths, forward, backward).detach().float()
-        single = torch.where(inside, single, expected)
-        expect.close(single, expected, "in float32 the annotations are wrong", rtol=1e-3)
-    with expect.care("gradients"):
-        _differentiates_annotations(student, draw, x, lengths, forward, backward)
-
-
-def _differentiates_annotations(student, draw, x, lengths, forward, backward):
-    inside = (torch.arange(5) < lengths[:, None])[:, :, None]
-    cotangent = draw.normal(3, 5, 12) * inside
-    (gradient,) = student.gradients(x, lengths, forward, backward, cotangent=cotangent)[:1]
-    leaf = x.clone().requires_grad_()
-    loss = (_bidirectional(leaf, lengths, forward, backward) * cotangent).sum()
-    expect.true(gradient is not None, "no gradient flows back to x", "none", "a gradient")
-    expect.close(gradient, torch.autograd.grad(loss, leaf)[0], "the gradient of x is wrong")
 
 
 @check(
@@ -325,51 +208,6 @@ def break_masked_softmax(student, draw):
     )
 
 
-@check(
-    asks={
-        "gradients": "So the similarity is learned",
-    },
-    rests_on=(
-        "a layer that owns its three matrices.",
-        "It returns the context and the weights",
-        "Three nn.Linear layers without bias",
-        "Scores may be of any size: the weights stay finite.",
-        "So the similarity is learned",
-    ),
-)
-def AdditiveAttention(student, draw):  # noqa: N802, the name of the exercise
-    """A module with three matrices: context and weights against loops, with weights loaded."""
-    module = student.build(3, 8, 6)
-    q, k, values = draw.normal(2, 5, 3), draw.normal(2, 7, 8), draw.normal(2, 7, 9, scale=4.0)
-    W_q, W_k, v = draw.normal(6, 3), draw.normal(6, 8), draw.normal(6, scale=2.0)
-    module.load({"W_q.weight": W_q, "W_k.weight": W_k, "v.weight": v[None]})
-    lengths = torch.tensor([4, 7])
-    result = module(draw.strided(q), draw.strided(k), draw.strided(values), lengths)
-    context, weights = expect.parts(result, "context", "weights")
-    expect.shape(context, (2, 5, 9), axes="B, T_q, d_v")
-    expect.shape(weights, (2, 5, 7), axes="B, T_q, T_k")
-    expect.dtype(context, F64)
-    most = weights[0, :, 4:].abs().max()
-    expect.true(most == 0, "padding gets some weight", f"{most:.3g}", "exactly 0")
-    expect.rows_sum_to_one(weights, 2, "the weights of a query do not sum to 1")
-    expected = _shares(_scores(q, k, W_q, W_k, v), lengths)
-    expect.close(weights, expected, "the weights differ from loops over all pairs")
-    what = "the context is not the weighted average of the values"
-    expect.close(context, _mixed(expected, values), what)
-
-    _scores_of_any_size(student, q, k, values, lengths, (W_q, W_k, v))
-    for B, T_q, T_k, d_v in ((1, 5, 7, 9), (2, 1, 7, 9), (2, 5, 1, 9), (2, 5, 7, 1)):
-        some = q[:B, :T_q], k[:B, :T_k], 100 * values[:B, :T_k, :d_v], lengths[:B].clamp(max=T_k)
-        with expect.care():
-            context, weights = expect.parts(module(*some), "context", "weights")
-            expect.shape(context, (B, T_q, d_v), axes="B, T_q, d_v")
-            shares = _shares(_scores(some[0], some[1], W_q, W_k, v), some[3])
-            what = f"with B={B}, T_q={T_q}, T_k={T_k}, d_v={d_v} the weights are wrong"
-            expect.close(weights, shares, what)
-            what = f"with B={B}, T_q={T_q}, T_k={T_k}, d_v={d_v} the context is wrong"
-            expect.close(context, _mixed(shares, some[2]), what)
-
-
 def _mixed(weights, values):
     """The average of the values with these weights, in loops."""
     columns = values.transpose(1, 2).tolist()
@@ -382,20 +220,6 @@ def _mixed(weights, values):
             for rows, batch in zip(weights.tolist(), columns, strict=True)
         ]
     )
-
-
-def _scores_of_any_size(student, q, k, values, lengths, weights):
-    """With v = 0 all scores are equal; with a large v, exp of them alone would overflow."""
-    W_q, W_k, v = weights
-    for factor, what in (
-        (0, "with v = 0 all scores are equal, and so should be the weights of true keys"),
-        (500, "with scores in the thousands the weights are wrong"),
-    ):
-        module = student.build(3, 8, 6)
-        module.load({"W_q.weight": W_q, "W_k.weight": W_k, "v.weight": factor * v[None]})
-        shares = expect.parts(module(q, k, values, lengths), "context", "weights")[1]
-        expect.finite(shares, what)
-        expect.close(shares, _shares(_scores(q, k, W_q, W_k, factor * v), lengths), what)
 
 
 def _decoder_weights(draw, d, c, vocab_size):
@@ -530,3 +354,77 @@ def _decodes(result, expected, what):
     expect.dtype(logits, F64)
     expect.close(new, after, f"{what}the new state differs from nn.GRUCell on letter and context")
     expect.close(logits, scored, f"{what}the logits are not made of the new state and context")
+
+
+@check(
+    without={
+        "float32": "rounded scores may choose another letter",
+        "gradients": "what is right is no number",
+        "device": "the model is there already, on a device of its own",
+    },
+    rests_on=(
+        "Hide one word from each letter, and from this letter alone: is the letter still right?",
+        "the decoder reads these true letters",
+        "which word is hidden from which letter",
+        "whether the most probable letter is the true one",
+    ),
+    stages={"a hidden word": 1, "letter after letter": 2},
+)
+def right_without(student, draw):
+    """Against a decoder that gives a hidden word the weight 0, and the others what it had."""
+    model = draw.normal(9, 5, scale=0.4), draw.normal(60, 5), draw.normal(60, 5)
+    texts = [draw.integers(3, 9, length) for length in (5, 3, 4, 6, 2, 5, 4, 3)]
+    with expect.stage("a hidden word"):
+        for source in texts:
+            for word in range(len(source)):
+                _is_still_right(student, draw, model, source, [word])
+    with expect.stage("letter after letter"):
+        for source in texts:  # of one word again and again: none is missed
+            words = draw.integers(1, len(source), 9).tolist()
+            _is_still_right(student, draw, model, source[:1].expand(len(source)).clone(), words)
+        if expect.stands("a hidden word"):
+            for source in texts:
+                words = draw.integers(0, len(source), 9).tolist()
+                _is_still_right(student, draw, model, source, words)
+
+
+def _is_still_right(student, draw, model, source, words):
+    """One source: about half of the letters are those that are most probable without a word."""
+    target, wanted = _with_words_hidden(model, source, words, draw.integers(0, 2, len(words)))
+    named = dict(zip(("words", "letters", "columns"), model, strict=True))
+    given = {STAND_IN: LooksBack.__name__, **named}, source[None], torch.tensor([target]), words
+    found = student(*given)
+    listed = list(found) if isinstance(found, list | tuple | torch.Tensor) else [None]
+    fits = len(listed) == len(words) and all(map(_is_bool, listed))
+    form = f"a list of {len(words)} bools, one for each letter"
+    expect.true(fits, "there is not one bool for each letter", expect.describe(found), form)
+    found = [bool(one) for one in listed]
+    what = f"for a source of {len(source)} words and words={words} the answer is wrong"
+    expect.true(found == wanted, what, found, wanted)
+
+
+def _is_bool(one):
+    is_tensor = isinstance(one, torch.Tensor) and one.numel() == 1 and one.dtype == torch.bool
+    return type(one) is bool or is_tensor
+
+
+def _with_words_hidden(model, source, words, right):
+    """A target of which the letters of ``right`` are the most probable ones, each without its word.
+
+    returns  the target, and for each letter whether it is that
+    """
+    rows, letters, columns = model
+    annotations = rows[source] + 0.8 * rows[source].roll(1, dims=0)
+    state, before = torch.tanh(annotations.mean(0)), BOS
+    target = []
+    for word, is_right in zip(words, right.tolist(), strict=True):
+        powers = (annotations @ state).exp()
+        others = powers.clone()
+        others[word] = 0
+        context = others / others.sum() @ annotations
+        hidden = torch.tanh(0.7 * state + letters[before] + context)
+        order = (columns @ (hidden + context)).argsort(descending=True)
+        target.append(int(order[0 if is_right else 1]))
+        context = powers / powers.sum() @ annotations
+        state, before = torch.tanh(0.7 * state + letters[before] + context), target[-1]
+    return target, [bool(one) for one in right]

@@ -7,9 +7,11 @@ from torch import nn
 from torch.nn import functional
 
 from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.stand_ins import AddsWords, Descent, read_once, token_loss
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
+from autograder.inside.stand_ins import STAND_IN
 
 F64 = torch.float64
 
@@ -153,51 +155,6 @@ def _is_a_gru(student, draw, x, h, weights):
 
 
 @check(
-    rests_on=(
-        "Pick each sequence's state after its last true token",
-        "those after the true end have read PAD",
-        "the true lengths, from 1 to T",
-    )
-)
-def encode(student, draw):
-    """The state after each sequence's last true token."""
-    states = _tensor([[[1.0], [2.0], [9.0]], [[4.0], [5.0], [6.0]]])
-    picked = student(states, torch.tensor([3, 1]))
-    expect.shape(picked, (2, 1), axes="B, d")
-    expect.dtype(picked, F64)
-    what = "of the states 1, 2, 9 (length 3) and 4, 5, 6 (length 1) the wrong ones are picked"
-    expect.close(picked, _tensor([[9.0], [4.0]]), what)
-
-    # The oracle runs a GRU over each sequence alone, without padding.
-    gru = nn.GRU(3, 5, batch_first=True, dtype=F64)
-    weights = _gru_weights(draw, 3, 5, scale=0.7)
-    x, lengths = draw.normal(6, 7, 3), torch.tensor([3, 7, 1, 6, 4, 7])
-    with torch.no_grad():
-        for parameter, value in zip(gru.parameters(), weights, strict=True):
-            parameter.copy_(value)
-        alone = [gru(x[row : row + 1, :length])[1][0, 0] for row, length in enumerate(lengths)]
-        states = gru(x)[0]
-    expected = torch.stack(alone)
-    picked = student(draw.strided(states), lengths)
-    expect.shape(picked, (6, 5), axes="B, d")
-    expect.close(picked, expected, "a state differs from that of the sequence without padding")
-    order = draw.permutation(6)
-    what = "shuffling the batch changes the states"
-    expect.close(student(states[order], lengths[order]), expected[order], what)
-
-    with expect.care():
-        loud = student(500 * states, lengths)
-        expect.close(loud, 500 * expected, "states in the hundreds are picked wrongly")
-    for rows, steps in ((1, 3), (2, 1)):
-        some, ends = states[:rows, :steps], lengths[:rows].clamp(max=steps)
-        with expect.care():
-            picked = student(some, ends)
-            expect.shape(picked, (rows, 5), axes="B, d")
-            what = f"with B={rows} and T={steps} a wrong state is picked"
-            expect.close(picked, some[:, steps - 1], what)
-
-
-@check(
     asks={
         "dtype": "same shape and dtype as source",
     },
@@ -253,78 +210,36 @@ def _turned(source, lengths):
 
 @check(
     rests_on=(
-        "Everything moves one step to the right.",
-        "BOS, then the target without its last column",
-        "at each step, the true token before",
-    )
-)
-def shift_right(student, draw):
-    """BOS, then the target without its last column."""
-    by_hand = student(torch.tensor([[5, 6, EOS], [7, EOS, PAD]]))
-    expect.shape(by_hand, (2, 3), axes="B, T")
-    expect.dtype(by_hand, torch.int64)
-    expected = torch.tensor([[BOS, 5, 6], [BOS, 7, EOS]])
-    what = f"the input for the target 5 6 EOS is wrong (PAD is {PAD}, BOS is {BOS}, EOS is {EOS})"
-    expect.close(by_hand, expected, what)
-
-    target = draw.integers(0, 40, 5, 7)
-    target[1, 2:5], target[3, 0] = torch.tensor([PAD, BOS, EOS]), PAD  # at any place
-    read = student(draw.strided(target))
-    expect.shape(read, (5, 7), axes="B, T")
-    first = "the first token that the decoder reads is not BOS"
-    expect.close(read[:, 0], torch.full((5,), BOS), first)
-    expected = torch.tensor([[BOS] + row[:-1] for row in target.tolist()])
-    expect.close(read, expected, "the input differs from lists shifted one by one")
-    with expect.care():
-        one, what = student(target[:, :1]), "a target of length 1 gives another input than BOS"
-        expect.close(one, torch.full((5, 1), BOS), what)
-
-
-@check(
-    asks={
-        "gradients": "0, with a gradient of 0, if there are none",
-        "no token": "If no letter is left, the loss is 0.",
-    },
-    rests_on=(
         "neither over padding, nor sequence by sequence",
-        "positions with PAD do not count, not even where the score of PAD is -inf",
+        "scores of any size, before the softmax",
+        "positions with PAD do not count",
         "one mean over all true tokens of the batch, in nats",
         "one token of four: log 4",
-        "Train for 300 steps of 64 pairs, with your loss.",
-        "If no letter is left, the loss is 0.",
     ),
-    stages={"without padding": 1, "with padding": 1, "huge scores and −∞": 1},
 )
 def masked_cross_entropy(student, draw):
-    """Mean of -log p over true tokens; the oracle ignores PAD."""
-    # No probability is so small that float32 rounds it to 0: that is a stage of its own.
+    """Mean of -log p over true tokens; the oracles are a loop over numbers, and PyTorch's."""
+    _averages_by_hand(student)
     logits, target = draw.normal(4, 7, 6, scale=5.0), draw.integers(1, 6, 4, 7)
     full = torch.where(target <= EOS, target + 2, target)
-    with expect.stage("with padding"):
-        _averages_by_hand(student)
-    with expect.stage("without padding"):
-        loss = student(draw.strided(logits), full)
-        expect.shape(loss, ())
-        expect.true(bool(loss >= 0), "the loss is negative", f"{loss.item():.4g}", "at least 0")
-        what = "of four sequences without padding the loss differs from a loop over all tokens"
-        expect.close(loss, _over_tokens(logits, full), what)
+    loss = student(draw.strided(logits), full)
+    expect.shape(loss, ())
+    expect.true(bool(loss >= 0), "the loss is negative", f"{loss.item():.4g}", "at least 0")
+    what = "of four sequences without padding the loss differs from a loop over all tokens"
+    expect.close(loss, _over_tokens(logits, full), what)
     for row, length in enumerate((7, 2, 5, 3)):
         target[row, length:] = PAD
     target[3, :3] = torch.tensor([EOS, BOS, BOS])  # tokens like others
     target[0, 2], target[2] = PAD, PAD  # in the middle, and a row without any token
-    with expect.stage("with padding"):
-        _leaves_padding_out(student, draw, logits, target)
-    with expect.stage("huge scores and −∞"):
-        _copes_with_large_scores(student)
-        if expect.stands("without padding"):
-            _takes_the_extremes(student, logits, full, "")
-        if expect.stands("without padding") and expect.stands("with padding"):
-            _takes_the_extremes(student, logits, target, ", with padding,")
-            _forbids_padding(student, logits, target)
-            _copes_without_tokens(student, logits[:2, :3])
+    _leaves_padding_out(student, draw, logits, target)
+    loud = 600 * logits
+    loss = student(loud, target)
+    expect.finite(loss, "with logits in the thousands the loss is not a number")
+    what = "with logits in the thousands the loss is wrong"
+    expect.close(loss, _with_pytorch(loud, target), what)
     for rows, steps in ((1, 2), (2, 1)):
         one = logits[:rows, :steps], target[:rows, :steps]
-        with expect.stage("with padding"), expect.care():
+        with expect.care():
             what = f"with B={rows} and T={steps} the loss is wrong"
             expect.close(student(*one), _with_pytorch(*one), what)
 
@@ -371,45 +286,93 @@ def _leaves_padding_out(student, draw, logits, target):
         expect.close(student(*one), _tensor(math.log(4)), what)
 
 
-def _copes_with_large_scores(student):
-    """Two losses of equal tokens, one twice the other, whatever they are divided by."""
-    target, losses = torch.full((2, 3), 3), []
-    for score in (0.0, 500.0):  # of the true token, and 1000 of another
-        logits = torch.tensor([0.0, 0.0, 0.0, score, 1000.0], dtype=F64).expand(2, 3, 5)
-        losses.append(student(logits, target))
-        expect.tensor(losses[-1], ())
-        if losses[-1].numel() > 2:  # a mean for each sequence, too, can be twice the other
-            expect.shape(losses[-1], ())
-        expect.finite(losses[-1], "with logits in the thousands the loss is not a number")
-    what = "a token that scores 0 beside 1000 should cost twice as much as one that scores 500"
-    expect.close(losses[0] / losses[1], torch.full_like(losses[0], 2.0), what)
+@check(
+    without={
+        "float32": "the losses are Python's floats, whatever the model computes in",
+        "gradients": "floats have none",
+        "device": "model and batches are there already, on a device of their own",
+    },
+    rests_on=(
+        "Take one step of training for each batch, and return the loss of every batch.",
+        "the loss of each batch, before the step taken on it",
+        "a list of floats",
+        "can be read only once",
+    ),
+    stages={"the losses": 1, "the steps": 2},
+)
+def train(student, draw):
+    """Against gradient descent written out, and a loss that adds up number by number."""
+    weights = draw.normal(9, 3), draw.normal(7, 3), draw.normal(7, 3, scale=2.0)
+    batches = [_pairs(draw, B, T_k, T_q) for B, T_k, T_q in ((2, 3, 4), (4, 2, 5), (3, 4, 3))]
+    with expect.stage("the losses"):
+        losses = _trained(student, weights, batches, 0.0)
+        fits = all(type(loss) is float for loss in losses)
+        what = "a loss is no float: loss.item() is, and lets go of all that the batch computed"
+        expect.true(fits, what, expect.describe(losses), "a list of floats")
+        what = "with a learning rate of 0 the losses of three batches are wrong"
+        expect.close(_tensor(losses), _descent(weights, batches, 0.0), what)
+    with expect.stage("the steps"):
+        for what, some in (
+            ("after a step on the first batch the loss of the second is wrong", batches[:2]),
+            ("from the third time on the loss of one and the same batch is wrong", batches[:1] * 5),
+            ("of six batches the later losses are wrong", batches * 2),
+        ):
+            losses = _tensor(list(map(float, _trained(student, weights, some, 0.3))))
+            expect.close(losses[1:], _descent(weights, some, 0.3)[1:], what)
+        with expect.care():
+            none = _trained(student, weights, [], 0.3)
+            expect.true(len(none) == 0, "without a batch there is a loss", len(none), "none")
 
 
-def _takes_the_extremes(student, logits, target, also):
-    logits = 600 * logits
-    loss = student(logits, target)
-    expect.finite(loss, "with logits in the thousands the loss is not a number")
-    what = f"with logits in the thousands{also} the loss is wrong"
-    expect.close(loss, _with_pytorch(logits, target), what)
+def _pairs(draw, B, T_k, T_q):
+    """Source, lengths and target of a batch, with padding on either side."""
+    source, target = draw.integers(3, 9, B, T_k), draw.integers(3, 7, B, T_q)
+    source[0, T_k - 1 :], target[1, T_q - 2 :] = PAD, PAD
+    target[0, T_q - 1], target[1, T_q - 3] = EOS, EOS
+    lengths = torch.full((B,), T_k)
+    lengths[0] -= 1
+    return source, lengths, target
 
 
-def _forbids_padding(student, logits, target):
-    forbidden = logits.clone()
-    forbidden[..., PAD] = logits[..., PAD].masked_fill(target == PAD, -math.inf)
-    what = "with a score of -inf for PAD where the target is PAD the loss is wrong"
-    expect.close(student(forbidden, target), _over_tokens(logits, target), what)
+def _trained(student, weights, batches, rate):
+    """The list of losses that a student's loop returns."""
+    named = dict(zip(("source", "target", "columns"), weights, strict=True))
+    losses = student(
+        {STAND_IN: AddsWords.__name__, **named},
+        {STAND_IN: read_once.__name__, "batches": batches},
+        {STAND_IN: Descent.__name__, "lr": rate},
+        stand_ins={"masked_cross_entropy": token_loss.__name__},
+    )
+    fits = isinstance(losses, list | tuple) and len(losses) == len(batches)
+    fits = fits and all(map(_is_number, losses))
+    wanted = f"a list of {len(batches)} floats, a loss for each batch"
+    expect.true(fits, "there is not one loss for each batch", expect.describe(losses), wanted)
+    return losses
 
 
-def _copes_without_tokens(student, logits):
-    padding = torch.full(logits.shape[:2], PAD)
-    with expect.care("no token"):
-        what = "where all targets are PAD the loss is not 0"
-        expect.close(student(logits, padding), _tensor(0.0), what)
-    with expect.care("no token"):
-        gradient = student.gradients(logits, padding)[0]
-        what = "where all targets are PAD the gradient of the logits is not 0"
-        expect.true(gradient is not None, what, "no gradient", "a gradient of 0")
-        expect.close(gradient, torch.zeros_like(logits), what)
+def _is_number(loss):
+    return type(loss) is float or isinstance(loss, torch.Tensor) and loss.numel() == 1
+
+
+def _descent(weights, batches, rate):
+    """Every loss added up letter by letter, its gradient subtracted."""
+    losses, weights = [], [one.clone().requires_grad_() for one in weights]
+    for source, lengths, target in batches:
+        words, letters, columns = weights
+        logs = []
+        for ids, length, wanted in zip(source, lengths, target, strict=True):
+            known, before = words[ids[:length]].sum(0), BOS
+            for letter in wanted[wanted != PAD].tolist():
+                scores = columns @ torch.tanh(known + letters[before])
+                logs.append(scores.logsumexp(0) - scores[letter])
+                before = letter
+        losses.append(torch.stack(logs).mean())
+        slopes = torch.autograd.grad(losses[-1], weights)
+        weights = [
+            (one - rate * slope).detach().requires_grad_()
+            for one, slope in zip(weights, slopes, strict=True)
+        ]
+    return torch.stack(losses).detach() if losses else _tensor([])
 
 
 def _decoder(draw, d, d_context, vocab_size):

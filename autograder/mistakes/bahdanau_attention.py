@@ -2,57 +2,16 @@
 
 import numpy
 import torch
-from torch import nn
 from torch.nn import functional
 
-from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
+from attention.provided.data.tokens import BOS
+from attention.sequence_to_sequence import decoder_step
 from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _inside(lengths, T_k):
     """True where a token is, (B, T_k)."""
     return torch.arange(T_k, device=lengths.device) < lengths[:, None]
-
-
-@alternative("bidirectional_annotations")
-def sequence_by_sequence(x, lengths, forward, backward):
-    rows = []
-    for row, length in zip(x, lengths.tolist(), strict=True):
-        alone = row[None, :length]
-        both = [run_gru(alone, **forward), run_gru(alone.flip(1), **backward).flip(1)]
-        rows.append(functional.pad(torch.cat(both, 2)[0], (0, 0, 0, len(row) - length)))
-    return torch.stack(rows)
-
-
-@alternative("bidirectional_annotations")
-def skips_the_padding(x, lengths, forward, backward):
-    h = x.new_zeros(len(x), len(backward["b_x"]) // 3)
-    after = []
-    for t in reversed(range(x.shape[1])):
-        new = torch.gru_cell(
-            x[:, t], h, backward["W_x"], backward["W_h"], backward["b_x"], backward["b_h"]
-        )
-        h = torch.where((t < lengths)[:, None], new, h)
-        after.insert(0, h)
-    return torch.cat([run_gru(x, **forward), torch.stack(after, 1)], -1)
-
-
-@careless("bidirectional_annotations")
-def annotates_into_zeros(x, lengths, forward, backward):
-    d = len(forward["b_x"]) // 3
-    annotations = torch.zeros(*x.shape[:2], 2 * d)
-    for row, length in enumerate(lengths.tolist()):
-        alone = x[row : row + 1, :length]
-        annotations[row, :length, :d] = run_gru(alone, **forward)[0]
-        annotations[row, :length, d:] = run_gru(alone.flip(1), **backward)[0].flip(0)
-    return annotations
-
-
-@careless("bidirectional_annotations")
-def turns_the_tokens_themselves(x, lengths, forward, backward):
-    before = run_gru(x, **forward)
-    x.copy_(reverse_source(x, lengths))
-    return torch.cat([before, reverse_source(run_gru(x, **backward), lengths)], 2)
 
 
 def _pairs(q, k, W_q, W_k):
@@ -136,78 +95,6 @@ def shares_into_zeros(scores, lengths):
     for row, length in enumerate(lengths.tolist()):
         weights[row, :, :length] = scores[row, :, :length].softmax(1)
     return weights
-
-
-class _Attention(nn.Module):
-    """Additive attention whose parts the mistakes below replace one at a time."""
-
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def scores(self, q, k):
-        return self.v(torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])).squeeze(3)
-
-    def shares(self, scores, lengths):
-        mask = _inside(lengths, scores.shape[2])[:, None]
-        return scores.masked_fill(~mask, -torch.inf).softmax(2)
-
-    def forward(self, q, k, values, lengths):
-        weights = self.shares(self.scores(q, k), lengths)
-        return weights @ values, weights
-
-
-@alternative("AdditiveAttention")
-class QueryByQuery(_Attention):
-    def forward(self, q, k, values, lengths):
-        keys, contexts, rows = self.W_k(k), [], []
-        for query in q.unbind(1):
-            scores = self.v(torch.tanh(keys + self.W_q(query)[:, None]))[:, :, 0]
-            scores = torch.where(_inside(lengths, k.shape[1]), scores, -torch.inf)
-            rows.append(torch.softmax(scores, -1))
-            contexts.append(torch.einsum("bk,bkd->bd", rows[-1], values))
-        return torch.stack(contexts, 1), torch.stack(rows, 1)
-
-
-@alternative("AdditiveAttention")
-class ByHand(_Attention):
-    def scores(self, q, k):
-        queries = torch.einsum("bqd,ad->bqa", q, self.W_q.weight)
-        keys = torch.einsum("bkd,ad->bka", k, self.W_k.weight)
-        hidden = (queries.unsqueeze(2) + keys.unsqueeze(1)).tanh()
-        return torch.einsum("bqka,a->bqk", hidden, self.v.weight[0])
-
-    def shares(self, scores, lengths):
-        allowed = _inside(lengths, scores.shape[2])[:, None]
-        top = scores.masked_fill(~allowed, -torch.inf).amax(2, keepdim=True)
-        powers = torch.where(allowed, scores - top, -torch.inf).exp()
-        return powers / powers.sum(2, keepdim=True)
-
-
-@careless("AdditiveAttention")
-class MasksOnTheCpu(_Attention):
-    def shares(self, scores, lengths):
-        mask = _inside_on_the_cpu(lengths, scores.shape[2])[:, None]
-        return scores.masked_fill(~mask, -torch.inf).softmax(2)
-
-
-@careless("AdditiveAttention")
-class SeedsEverything(_Attention):
-    def __init__(self, d_q, d_k, d_attention):
-        torch.manual_seed(0)
-        super().__init__(d_q, d_k, d_attention)
-
-
-@careless("AdditiveAttention")
-class AveragesIntoZeros(_Attention):
-    def forward(self, q, k, values, lengths):
-        weights = self.shares(self.scores(q, k), lengths)
-        context = torch.zeros(*q.shape[:2], values.shape[2])
-        for row in range(len(q)):
-            context[row] = weights[row] @ values[row]
-        return context, weights
 
 
 def _attend(query, annotations, lengths, weights):
@@ -315,13 +202,72 @@ def loud_everywhere():
     return torch.full((1, 2, 4), -1000.0).cumsum(2).flip(2), torch.tensor([2])
 
 
+@alternative("right_without")
+def moves_the_word_behind_the_end(model, source, target, words):
+    lengths = torch.tensor([source.shape[1]], device=source.device)
+    annotations, state = model.encode(source, lengths)
+    before, found = torch.full_like(target[0, :1], BOS), []
+    for true, word in zip(target[0], words, strict=True):
+        places = sorted(range(source.shape[1]), key=lambda place, word=word: place == word)
+        scores = model.write(before, state, annotations[:, places], lengths - 1)[0]
+        state = model.write(before, state, annotations, lengths)[1]
+        found.append(scores[0].argmax().item() == true.item())
+        before = true[None]
+    return found
+
+
+@alternative("right_without")
+def all_states_first(model, source, target, words):
+    lengths = torch.tensor([source.shape[1]], device=source.device)
+    annotations, state = model.encode(source, lengths)
+    read = [torch.full_like(target[0, :1], BOS), *target[0].split(1)][:-1]
+    states = [state]
+    for tokens in read[:-1]:
+        states.append(model.write(tokens, states[-1], annotations, lengths)[1])
+    keep = ~torch.eye(source.shape[1], dtype=torch.bool, device=source.device)
+    steps = zip(read, states, words, strict=True)
+    logits = [
+        model.write(tokens, state, annotations[:, keep[word]], lengths - 1)[0]
+        for tokens, state, word in steps
+    ]
+    return list(torch.cat(logits).argmax(1) == target[0])
+
+
+@careless("right_without")
+def uses_up_the_words(model, source, target, words):
+    lengths = torch.tensor([source.shape[1]], device=source.device)
+    annotations, state = model.encode(source, lengths)
+    before, found = torch.full_like(target[0, :1], BOS), []
+    while words:
+        word, true = words.pop(0), target[0, len(found)]
+        others = torch.cat([annotations[:, :word], annotations[:, word + 1 :]], 1)
+        scores = model.write(before, state, others, lengths - 1)[0]
+        state = model.write(before, state, annotations, lengths)[1]
+        found.append(scores[0].argmax().item() == true.item())
+        before = true[None]
+    return found
+
+
+@careless("right_without")
+def shifts_the_target_in_place(model, source, target, words):
+    lengths, true = torch.tensor([source.shape[1]], device=source.device), target[0].tolist()
+    annotations, state = model.encode(source, lengths)
+    target[:, 1:] = target[:, :-1].clone()
+    target[:, 0] = BOS
+    found = []
+    for letter, word in enumerate(words):
+        others = torch.cat([annotations[:, :word], annotations[:, word + 1 :]], 1)
+        scores = model.write(target[:, letter], state, others, lengths - 1)[0]
+        found.append(int(scores.argmax()) == true[letter])
+        state = model.write(target[:, letter], state, annotations, lengths)[1]
+    return found
+
+
 EQUIVALENT = {
-    "bidirectional_annotations: with another axis in one place: return "
-    "torch.cat([before, after], dim=-1)": "the last axis is the same one",
+    "right_without: with one whole number off by one: logits, _, _ = model.write(read[:, letter], "
+    "state, others, lengths - 0)": "no key is beyond the end, so the length decides nothing",
     "masked_softmax: with `lengths` once where `scores` belongs: positions = "
     "torch.arange(scores.shape[2], device=lengths.device)": "all are on one device",
     "masked_softmax: with another axis in one place: return torch.softmax(scores, "
     "dim=-1)": "the last axis is the same one",
-    "AdditiveAttention: with one whole number off by one: return attend(queries, keys, "
-    "self.v.weight[-1], values, lengths)": "the weight of v has a single row",
 }

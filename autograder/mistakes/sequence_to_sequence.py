@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional
 
 from attention.provided.data.tokens import BOS, EOS, PAD
-from attention.sequence_to_sequence import decoder_step
+from attention.sequence_to_sequence import decoder_step, masked_cross_entropy
 from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
@@ -57,31 +57,6 @@ def divides_infinity_by_infinity(x, h, W_x, W_h, b_x, b_h):
     return (1 - z) * torch.tanh(seen[2] + r * kept[2]) + z * h
 
 
-@alternative("encode")
-def with_gather(states, lengths):
-    index = (lengths - 1).view(-1, 1, 1).expand(-1, 1, states.shape[2])
-    return states.gather(1, index).squeeze(1)
-
-
-@alternative("encode")
-def row_by_row(states, lengths):
-    return torch.stack([states[row, int(length) - 1] for row, length in enumerate(lengths)])
-
-
-@careless("encode")
-def picks_into_zeros(states, lengths):
-    picked = torch.zeros(len(states), states.shape[2])
-    for row, length in enumerate(lengths):
-        picked[row] = states[row, length - 1]
-    return picked
-
-
-@careless("encode")
-def picks_from_lists(states, lengths):
-    rows = zip(states.tolist(), lengths.tolist(), strict=True)
-    return torch.tensor([row[length - 1] for row, length in rows])
-
-
 @alternative("reverse_source")
 def with_an_index_table(source, lengths):
     steps = torch.arange(source.shape[1], device=source.device)
@@ -110,30 +85,6 @@ def reverses_lists(source, lengths):
     return torch.tensor([row[:length][::-1] + row[length:] for row, length in rows])
 
 
-@alternative("shift_right")
-def rolls_and_overwrites(target):
-    shifted = target.roll(1, dims=1)
-    shifted[:, 0] = BOS
-    return shifted
-
-
-@alternative("shift_right")
-def as_lists(target):
-    return torch.tensor([[BOS, *row][:-1] for row in target.tolist()], device=target.device)
-
-
-@careless("shift_right")
-def begins_on_the_cpu(target):
-    return torch.cat([torch.full((len(target), 1), BOS), target[:, :-1]], dim=1)
-
-
-@careless("shift_right")
-def shifts_the_target_itself(target):
-    target[:, 1:] = target[:, :-1].clone()
-    target[:, 0] = BOS
-    return target
-
-
 def _losses(logits, target):
     return functional.cross_entropy(logits.transpose(1, 2), target, reduction="none")
 
@@ -141,7 +92,6 @@ def _losses(logits, target):
 @mistake(
     "masked_cross_entropy",
     hint="Each sequence is averaged first, then the batch: tokens of short sequences count more.",
-    earns=("without padding", "huge scores and −∞"),
 )
 def averages_each_sequence_first(logits, target):
     means = []
@@ -153,9 +103,7 @@ def averages_each_sequence_first(logits, target):
 
 @alternative("masked_cross_entropy")
 def with_ignore_index(logits, target):
-    flat = logits.flatten(0, 1), target.flatten()
-    total = functional.cross_entropy(*flat, ignore_index=PAD, reduction="sum")
-    return total / max(1, int((target != PAD).sum()))
+    return functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
 
 
 @alternative("masked_cross_entropy")
@@ -163,13 +111,7 @@ def sum_over_count(logits, target):
     mask = (target != PAD).to(logits.dtype)
     log_p = logits - logits.logsumexp(2, keepdim=True)
     picked = log_p.masked_fill(functional.one_hot(target, logits.shape[2]) == 0, 0.0).sum(2)
-    return -picked.masked_fill(mask == 0, 0.0).sum() / mask.sum().clamp(min=1)
-
-
-@alternative("masked_cross_entropy")
-def mean_of_what_counts(logits, target):
-    log_p = logits.log_softmax(2).gather(2, target[..., None])[..., 0][target != PAD]
-    return -log_p.mean() if len(log_p) else log_p.sum()
+    return -picked.masked_fill(mask == 0, 0.0).sum() / mask.sum()
 
 
 @careless("masked_cross_entropy")
@@ -178,7 +120,7 @@ def adds_to_a_zero(logits, target):
     for scores, ids in zip(log_p.flatten(0, 1), target.flatten().tolist(), strict=True):
         if ids != PAD:
             total -= scores[ids]
-    return total / (target != PAD).sum().clamp(min=1)
+    return total / (target != PAD).sum()
 
 
 @careless("masked_cross_entropy")
@@ -187,7 +129,60 @@ def collects_in_float32(logits, target):
     for row, ids in enumerate(target.tolist()):
         for step, token in enumerate(ids):
             losses[row, step] = -logits[row, step].log_softmax(0)[token]
-    return losses[target != PAD].sum() / (target != PAD).sum().clamp(min=1)
+    return losses[target != PAD].mean()
+
+
+@alternative("train")
+def clears_behind_the_step(model, batches, optimizer):
+    losses = []
+    for batch in batches:
+        value = masked_cross_entropy(model(batch.source, batch.lengths, batch.target), batch.target)
+        losses.append(float(value))
+        value.backward()
+        optimizer.step()
+        for parameter in model.parameters():
+            parameter.grad = None
+    return losses
+
+
+@alternative("train")
+def with_autograd_and_pytorch_s_loss(model, batches, optimizer):
+    def learn(batch):
+        scores = model(batch.source, batch.lengths, batch.target).flatten(0, 1)
+        loss = functional.cross_entropy(scores, batch.target.flatten(), ignore_index=PAD)
+        parameters = [one for group in optimizer.param_groups for one in group["params"]]
+        for one, slope in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            one.grad = slope
+        optimizer.step()
+        return loss.item()
+
+    return [learn(batch) for batch in batches]
+
+
+@careless("train")
+def wants_a_batch(model, batches, optimizer):
+    losses, batches = [], iter(batches)
+    batch = next(batches)
+    while batch is not None:
+        optimizer.zero_grad()
+        loss = masked_cross_entropy(model(batch.source, batch.lengths, batch.target), batch.target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        batch = next(batches, None)
+    return losses
+
+
+@careless("train")
+def stacks_the_losses(model, batches, optimizer):
+    losses = []
+    for batch in batches:
+        loss = masked_cross_entropy(model(batch.source, batch.lengths, batch.target), batch.target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses).tolist()
 
 
 def _decode(
@@ -311,17 +306,9 @@ def a_hard_long_one():
 
 
 EQUIVALENT = {
-    "encode: without `device` in one call of `arange`: rows = "
-    "torch.arange(len(lengths))": "an index may be on the CPU",
-    "encode: with `states` once where `lengths` belongs: rows = "
-    "torch.arange(len(states), device=states.device)": "as many of either",
-    "encode: with `lengths` once where `states` belongs: rows = "
-    "torch.arange(len(lengths), device=lengths.device)": "all are on one device",
     "reverse_source: with one call of `tolist` left out: for row, length in "
     "enumerate(lengths): turned[row, :length] = source[row, "
     ":length].flip(0)": "it counts as an index, too",
-    "shift_right: whose result is cut off from the gradient: return "
-    "torch.cat([begin, target[:, :-1]], dim=1).detach()": "whole numbers have no gradient",
     "masked_cross_entropy: with another axis in one place: log_p = "
     "torch.log_softmax(logits, dim=-1)": "the last axis is the same one",
     "masked_cross_entropy: with one call of `squeeze` left out: losses = "

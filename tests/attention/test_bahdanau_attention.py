@@ -2,24 +2,9 @@
 
 import torch
 
-from attention.bahdanau_attention import (
-    BahdanauTranslator,
-    bidirectional_annotations,
-)
+from attention.bahdanau_attention import BahdanauTranslator
 from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import EOS
-
-
-def test_annotations_are_those_of_the_translator():
-    torch.manual_seed(0)
-    model = BahdanauTranslator(9, 8, d_embedding=3, d_state=4)
-    source, lengths = torch.randint(3, 9, (3, 6)), torch.tensor([6, 2, 5])
-    names, weights = ("W_x", "W_h", "b_x", "b_h"), list(model.encoder.parameters())
-    ahead, back = (dict(zip(names, some, strict=True)) for some in (weights[:4], weights[4:]))
-    x = model.source_embedding(source)
-    inside = torch.arange(6) < lengths[:, None]
-    ours = bidirectional_annotations(x, lengths, ahead, back)[inside]
-    torch.testing.assert_close(ours, model.encode(source, lengths)[0][inside])
 
 
 def test_teacher_forcing_scores_what_greedy_decoding_writes():

@@ -37,7 +37,7 @@ IDS = {"dim", "new_id", "mask_id", "seed"}  # of PyTorch, or names: any number d
 ANY_SIGN = {"baseline"}
 # Python's and PyTorch's own words do here: a size below 0, or none at all, is refused by them.
 BUILT = {
-    *("AdditiveAttention", "as_bilinear", "SelfAttentionHead", "LearnedPositions", "LayerNorm"),
+    *("as_bilinear", "SelfAttentionHead", "LayerNorm"),
     "FeedForward",
 }
 

@@ -7,12 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from attention.provided.data.numbers import numbers
-from attention.provided.data.tokens import EOS, PAD
-from attention.sequence_to_sequence import (
-    Seq2Seq,
-    masked_cross_entropy,
-    run_gru,
-)
+from attention.provided.data.tokens import EOS
+from attention.sequence_to_sequence import Seq2Seq, run_gru
 
 F64 = torch.float64
 
@@ -47,10 +43,3 @@ def test_teacher_forcing_scores_what_greedy_decoding_writes():
     logits = model(source, lengths, written)
     before_end = (written == EOS).int().cumsum(1) - (written == EOS).int() == 0
     assert torch.equal(logits.argmax(2)[before_end], written[before_end])
-
-
-def test_a_batch_without_a_token_has_a_loss_and_a_gradient_of_0():
-    logits = torch.randn(2, 4, 5, dtype=F64, requires_grad=True)
-    loss = masked_cross_entropy(logits, torch.full((2, 4), PAD))
-    loss.backward()
-    assert loss == 0 and (logits.grad == 0).all()

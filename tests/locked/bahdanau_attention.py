@@ -1,53 +1,10 @@
 """Answers to lesson 03 that were written without a look at its checks."""
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
-from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
+from attention.sequence_to_sequence import decoder_step
 from tests.locked import right, wrong
-
-# --- bidirectional_annotations ---------------------------------------------------------------
-
-
-@wrong(
-    "bidirectional_annotations",
-    cause="the reading back runs without gradients, so its weights learn nothing",
-    kind="gradient",
-)
-def bidirectional_annotations_8(x, lengths, ahead, back):
-    forward = run_gru(x, **ahead)
-    with torch.no_grad():
-        backward = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
-    return torch.cat([forward, backward], dim=2)
-
-
-@right(
-    "bidirectional_annotations",
-    how="reads each sequence alone, cut to its length, and pads the states with zeros",
-)
-def bidirectional_annotations_9(x, lengths, ahead, back):
-    rows = []
-    for b, n in enumerate(lengths.tolist()):
-        row = x[b : b + 1, :n]
-        both = torch.cat([run_gru(row, **ahead), run_gru(row.flip(1), **back).flip(1)], dim=-1)
-        rows.append(F.pad(both[0], (0, 0, 0, x.shape[1] - n)))
-    return torch.stack(rows)
-
-
-@right(
-    "bidirectional_annotations",
-    how="steps from the last place to the first, with a state held at 0 in the padding",
-)
-def bidirectional_annotations_10(x, lengths, ahead, back):
-    h = x.new_zeros(len(x), back["W_h"].shape[1])
-    states = []
-    for t in reversed(range(x.shape[1])):
-        new = torch.gru_cell(x[:, t], h, back["W_x"], back["W_h"], back["b_x"], back["b_h"])
-        h = torch.where((t < lengths)[:, None], new, h)
-        states.insert(0, h)
-    return torch.cat((run_gru(x, **ahead), torch.stack(states, 1)), -1)
-
 
 # --- additive_scores -------------------------------------------------------------------------
 
@@ -106,102 +63,6 @@ def masked_softmax_12(scores, lengths):
     scores = torch.where(shut, float("-inf"), scores)
     powers = (scores - scores.amax(-1, keepdim=True)).exp()
     return powers / powers.sum(-1, keepdim=True)
-
-
-# --- AdditiveAttention -----------------------------------------------------------------------
-
-
-@wrong("AdditiveAttention", cause="returns only the context, not the weights", kind="type")
-class AdditiveAttention_2(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
-        scores = self.v(hidden).squeeze(3)
-        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
-        return weights @ values
-
-
-@wrong(
-    "AdditiveAttention",
-    cause="detaches the weights, so W_q, W_k and v get no gradient",
-    kind="gradient",
-)
-class AdditiveAttention_7(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
-        scores = self.v(hidden).squeeze(3)
-        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
-        weights = scores.data.masked_fill(~mask, -torch.inf).softmax(dim=2)
-        return weights @ values, weights
-
-
-@wrong(
-    "AdditiveAttention",
-    cause="squeezes too much: a batch of 1 or a single query loses its axis",
-    kind="size",
-)
-class AdditiveAttention_8(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
-        scores = self.v(hidden)
-        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
-        weights = scores.squeeze(3).masked_fill(~mask, -torch.inf).softmax(dim=2)
-        return (weights @ values).squeeze(), weights.squeeze()
-
-
-@right("AdditiveAttention", how="other order of attributes, einsum with the weight of v")
-class AdditiveAttention_9(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.v = nn.Linear(d_attention, 1, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = (self.W_k(k).unsqueeze(1) + self.W_q(q).unsqueeze(2)).tanh()
-        scores = torch.einsum("bqka,a->bqk", hidden, self.v.weight[0])
-        padding = torch.arange(k.size(1), device=k.device).view(1, 1, -1) >= lengths.view(-1, 1, 1)
-        weights = F.softmax(torch.where(padding, -torch.inf, scores), dim=-1)
-        return torch.bmm(weights, values), weights
-
-
-@right("AdditiveAttention", how="loops over the sequences, each cut to its length")
-class AdditiveAttention_10(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        for name, size in (("W_q", d_q), ("W_k", d_k)):
-            setattr(self, name, nn.Linear(size, d_attention, bias=False))
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def _weights(self, q, k):
-        hidden = torch.tanh(self.W_q(q)[:, None] + self.W_k(k)[None])
-        return self.v(hidden)[..., 0].softmax(dim=-1)
-
-    def forward(self, q, k, values, lengths):
-        contexts, weights = [], []
-        for b, n in enumerate(lengths.tolist()):
-            own = self._weights(q[b], k[b, :n])
-            contexts.append(own @ values[b, :n])
-            weights.append(F.pad(own, (0, k.shape[1] - n)))
-        return torch.stack(contexts), torch.stack(weights)
 
 
 # --- attention_decoder_step ------------------------------------------------------------------

@@ -57,42 +57,6 @@ def gru_step_10(x, h, W_x, W_h, b_x, b_h):
     return torch.lerp(n, h, z)
 
 
-# --- encode ----------------------------------------------------------------------------------
-
-
-@wrong("encode", cause="squeezes too much: the axis of a batch of 1 is lost", kind="size")
-def encode_5(states, lengths):
-    index = (lengths - 1).view(-1, 1, 1).expand(-1, 1, states.shape[2])
-    return states.gather(1, index).squeeze()
-
-
-@wrong(
-    "encode",
-    cause="goes through a list of numbers, so no gradient reaches the states",
-    kind="gradient",
-)
-def encode_7(states, lengths):
-    picked = [states[i, n - 1].tolist() for i, n in enumerate(lengths.tolist())]
-    return torch.tensor(picked, dtype=states.dtype, device=states.device)
-
-
-@right("encode", how="gather along the steps")
-def encode_8(states, lengths):
-    index = (lengths - 1)[:, None, None].expand(-1, -1, states.size(-1))
-    return torch.gather(states, 1, index)[:, 0]
-
-
-@right("encode", how="a loop over the rows")
-def encode_9(states, lengths):
-    return torch.stack([row[:n][-1] for row, n in zip(states, lengths.tolist(), strict=True)])
-
-
-@right("encode", how="a boolean mask that is True once per row")
-def encode_10(states, lengths):
-    steps = torch.arange(1, states.shape[1] + 1, device=states.device)
-    return states[steps == lengths.unsqueeze(1)]
-
-
 # --- reverse_source --------------------------------------------------------------------------
 
 
@@ -146,86 +110,6 @@ def reverse_source_9(source, lengths):
         for row, n in zip(source, lengths.tolist(), strict=True)
     ]
     return torch.stack(turned)
-
-
-# --- shift_right -----------------------------------------------------------------------------
-
-
-@wrong("shift_right", cause="the column of BOS is float, and so is the result", kind="dtype")
-def shift_right_5(target):
-    begin = BOS * torch.ones(target.shape[0], 1, device=target.device)
-    return torch.cat([begin, target[:, :-1]], dim=1)
-
-
-@wrong("shift_right", cause="makes the column of BOS on the CPU", kind="device")
-def shift_right_6(target):
-    begin = torch.full((target.shape[0], 1), BOS, dtype=target.dtype)
-    return torch.cat([begin, target[:, :-1]], dim=1)
-
-
-@wrong("shift_right", cause="shifts the target in place", kind="state")
-def shift_right_7(target):
-    target[:, 1:] = target[:, :-1].clone()
-    target[:, 0] = BOS
-    return target
-
-
-@right("shift_right", how="roll, then BOS into the first column of the copy")
-def shift_right_8(target):
-    read = torch.roll(target, shifts=1, dims=1)
-    read[:, 0] = BOS
-    return read
-
-
-@right("shift_right", how="F.pad with BOS as the value")
-def shift_right_9(target):
-    return F.pad(target, (1, -1), value=BOS)
-
-
-# --- masked_cross_entropy --------------------------------------------------------------------
-
-
-@wrong(
-    "masked_cross_entropy",
-    cause="squeezes too much: fails for a batch of 1 or a single step",
-    kind="size",
-)
-def masked_cross_entropy_8(logits, target):
-    log_p = torch.log_softmax(logits, dim=2)
-    losses = -log_p.gather(2, target.unsqueeze(2)).squeeze()
-    return losses[target != PAD].mean()
-
-
-@wrong(
-    "masked_cross_entropy",
-    cause="makes a new tensor of plain numbers, so no gradient reaches the logits",
-    kind="gradient",
-)
-def masked_cross_entropy_9(logits, target):
-    log_p = torch.log_softmax(logits, dim=2)
-    total, count = 0.0, 0
-    for b in range(target.shape[0]):
-        for t in range(target.shape[1]):
-            if target[b, t] != PAD:
-                total -= log_p[b, t, target[b, t]].item()
-                count += 1
-    return torch.tensor(total / count, dtype=logits.dtype, device=logits.device)
-
-
-@right("masked_cross_entropy", how="drops the padding first, logsumexp of shifted logits")
-def masked_cross_entropy_10(logits, target):
-    keep = target != PAD
-    scores, wanted = logits[keep], target[keep]
-    scores = scores - scores.amax(dim=1, keepdim=True)
-    picked = scores[torch.arange(len(wanted), device=scores.device), wanted]
-    return (scores.logsumexp(dim=1) - picked).mean()
-
-
-@right("masked_cross_entropy", how="where, sum and a division by the count")
-def masked_cross_entropy_11(logits, target):
-    losses = torch.take_along_dim(logits.log_softmax(-1).neg(), target[..., None], dim=-1)[..., 0]
-    true = target.ne(PAD)
-    return torch.where(true, losses, 0.0).sum() / true.sum()
 
 
 # --- greedy_decode ---------------------------------------------------------------------------

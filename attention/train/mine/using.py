@@ -208,8 +208,8 @@ def _time_of(amount: float) -> str:
 
 # What the library's own training calls, by the order of the lessons: what is worth building.
 NEEDED = (
-    *("causal_mask", "combine_masks", "masked_attention", "MultiHeadAttention"),
-    *("sinusoidal_positions", "Residual", "LayerNorm", "FeedForward", "EncoderLayer"),
+    *("masked_attention", "MultiHeadAttention"),
+    *("sinusoidal_positions", "LayerNorm", "FeedForward", "EncoderLayer"),
     *("DecoderLayer", "masks_from_tokens", "Translator", "Encoder", "adamw_step"),
     *("label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens", "clip_gradients"),
 )

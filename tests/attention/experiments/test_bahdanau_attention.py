@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attention.bahdanau_attention import additive_scores, masked_softmax
+from attention.bahdanau_attention import additive_scores, masked_softmax, right_without
 from attention.experiments import bahdanau_attention
 from attention.experiments.bahdanau_attention import Additive, Compared
 from attention.experiments.score_functions import Scored
@@ -61,12 +61,12 @@ def test_frames_hold_the_letters_of_tens_and_ones():
 
 def test_a_first_letter_needs_its_word_more_than_a_later_one():
     model, corpus = shipped.trained("bahdanau_attention")
-    found = bahdanau_attention.with_and_without(model, corpus)
+    found = bahdanau_attention.needed_words(right_without, model, corpus, count=60)
     first, later = found["first letters"], found["later letters"]
     assert first["without"] < 0.5 < later["without"]
     assert min(first["with"], later["with"]) > 0.95
     assert later["look"] < 0.7 < first["look"]
-    assert min(first["other"], later["other"]) > 0.99  # it is their own word that counts
+    assert min(first["other"], later["other"]) > 0.95  # it is their own word that counts
 
 
 def test_without_a_mask_the_loss_grows_with_the_padding():

@@ -1,32 +1,10 @@
 """Careless right answers to lesson 03."""
 
 import torch
-from torch import nn
 
 from attention.provided.models.additive_attention import attend
-from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
+from attention.sequence_to_sequence import decoder_step
 from tests.locked.careless import careless
-
-
-@careless("bidirectional_annotations", "device", "dtype", how="halves into zeros of float32")
-def bidirectional_annotations_1(x, lengths, forward, backward):
-    d = forward["W_h"].shape[1]
-    result = torch.zeros(x.shape[0], x.shape[1], 2 * d)
-    result[:, :, :d] = run_gru(x, **forward)
-    states = run_gru(reverse_source(x, lengths), **backward)
-    result[:, :, d:] = reverse_source(states, lengths)
-    return result
-
-
-@careless("bidirectional_annotations", "device", "plain_numbers", how="sequence by sequence")
-def bidirectional_annotations_2(x, lengths, forward, backward):
-    d, T, rows = forward["W_h"].shape[1], x.shape[1], []
-    for b, n in enumerate(lengths.tolist()):
-        one = x[b : b + 1, :n]
-        right, left = run_gru(one, **forward), run_gru(one.flip(1), **backward).flip(1)
-        both = torch.cat([right, left], dim=2)
-        rows.append(torch.cat([both, torch.zeros(1, T - n, 2 * d, dtype=x.dtype)], dim=1))
-    return torch.cat(rows)
 
 
 @careless("additive_scores", "device", "dtype", how="pair by pair into zeros of float32")
@@ -86,56 +64,6 @@ def break_masked_softmax_2():
     scores = torch.randn(2, 2, 4)
     scores[:, :, 3] = 500.0
     return scores, torch.tensor([3, 2])
-
-
-@careless("AdditiveAttention", "module_state", how="keeps the last weights in an attribute")
-class AdditiveAttention_1(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-        self.weights = None
-
-    def forward(self, q, k, values, lengths):
-        v = self.v.weight.squeeze(0)
-        context, self.weights = attend(self.W_q(q), self.W_k(k), v, values, lengths)
-        return context, self.weights
-
-
-@careless("AdditiveAttention", "other_order", how="one sequence at a time")
-class AdditiveAttention_2(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        asked, offered, found = self.W_q(q), self.W_k(k), []
-        for b in range(len(q)):
-            one = slice(b, b + 1)
-            found.append(
-                attend(asked[one], offered[one], self.v.weight[0], values[one], lengths[one])
-            )
-        return torch.cat([c for c, _ in found]), torch.cat([w for _, w in found])
-
-
-@careless("AdditiveAttention", "device", "dtype", how="its own softmax, into zeros of float32")
-class AdditiveAttention_3(nn.Module):
-    def __init__(self, d_q, d_k, d_attention):
-        super().__init__()
-        self.W_q = nn.Linear(d_q, d_attention, bias=False)
-        self.W_k = nn.Linear(d_k, d_attention, bias=False)
-        self.v = nn.Linear(d_attention, 1, bias=False)
-
-    def forward(self, q, k, values, lengths):
-        hidden = torch.tanh(self.W_q(q).unsqueeze(2) + self.W_k(k).unsqueeze(1))
-        scores = self.v(hidden).squeeze(-1)
-        weights = torch.zeros(scores.shape)
-        for b, n in enumerate(lengths.tolist()):
-            weights[b, :, :n] = scores[b, :, :n].softmax(dim=-1)
-        return weights @ values, weights
 
 
 @careless("attention_decoder_step", "extra_axis", how="an axis more for the query, and away again")

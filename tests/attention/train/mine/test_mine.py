@@ -21,17 +21,18 @@ from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
 from attention.train.runs.run_folder import RunFolder
 from attention.translate.__main__ import main as translate
-from autograder.mistakes import masked_attention, training
+from autograder.mistakes import training
+from autograder.mistakes import transformer as transformer_mistakes
 from autograder.pieces import RECORD, MineError, Piece, brief, read
 
 LIBRARY = Path(attention.__file__).parent
 LESSONS = {
-    "masked_attention": ("06", ["causal_mask", "combine_masks", "masked_attention"]),
+    "masked_attention": ("06", ["masked_attention"]),
     "multi_head_attention": ("07", ["MultiHeadAttention", "head_updates"]),
     "tokens_and_positions": ("08", ["sinusoidal_positions"]),
     "transformer_blocks": (
         "09",
-        ["Residual", "LayerNorm", "FeedForward", "EncoderLayer", "DecoderLayer"],
+        ["LayerNorm", "FeedForward", "EncoderLayer", "DecoderLayer"],
     ),
     "transformer": ("10", ["masks_from_tokens", "Translator", "Encoder"]),
     "training": (
@@ -136,17 +137,17 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     text.write_text("two hundred one\ntwo dogs\n")
     assert translate([str(run), str(text), "--device", "cpu"]) == 1
     said = capsys.readouterr()
-    assert said.err.startswith("with yours: causal_mask, ") and said.out.count("\n") == 2
+    assert said.err.startswith("with yours: masked_attention, ") and said.out.count("\n") == 2
     assert "the run never read 'dogs'" in said.err
     assert collected.own("MultiHeadAttention") is not None
     assert main(["numbers", "--folder", str(run), "--device", "cpu", "--resume"]) == 0
-    assert "with yours: causal_mask, " in capsys.readouterr().out
+    assert "with yours: masked_attention, " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("lesson", "name", "answer"),
     [
-        ("masked_attention", "causal_mask", masked_attention.position_after_position),
+        ("transformer", "masks_from_tokens", transformer_mistakes.fills_in_loops),
         pytest.param(
             *("training", "label_smoothed_loss", training.loops_over_tokens),
             marks=pytest.mark.long,

@@ -30,10 +30,6 @@ GIVEN = {
     "masked_cross_entropy": {
         "attention.provided.stand_ins.token_loss": "F.cross_entropy, which its text names"
     },
-    "masked_attention": {
-        "attention.experiments.masked_attention.scaled_dot_product_attention": "that of lesson 05, "
-        "which its students wrote: it earns the stage in which every query has a key"
-    },
 }
 
 
