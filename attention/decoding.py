@@ -147,7 +147,7 @@ def beam_step(scores, log_probs, finished):
 
 
 class CachedAttention(nn.Module):
-    """Causal self-attention that reads one position per call, and remembers all before.
+    """Causal self-attention that reads one position per call and remembers all positions before it.
 
     d_model, n_heads  as for `MultiHeadAttention`, whose projections it has
 

@@ -7,8 +7,8 @@
 # **After this lesson** you can
 # - show a case where writing **greedily** misses the most probable sentence,
 # - **sample** with a temperature, top-k and top-p, and say what each does to the odds,
-# - search with a **beam**, for one sentence and for many, keep the **finished hypotheses**, and
-#   explain why the search needs a **length penalty**,
+# - write a **beam search** that loses no finished sentence, and explain why it needs a **length
+#   penalty**,
 # - keep **keys and values**, so that late tokens cost almost as little as early ones.
 #
 # **Time** 100 minutes, ★ 10 more · **Points** 16 · **GPU** not needed · **You need** lessons 05,
@@ -329,7 +329,7 @@ for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4
 # </details>
 # <details><summary>Hint 2 · sorting pairs</summary>
 #
-# `candidates.sort(key=lambda one: one[0], reverse=True)` puts the best first.
+# `pairs.sort(key=lambda pair: pair[0], reverse=True)` puts the largest first number in front.
 # `enumerate(log_probs.tolist())` gives pairs of a token and its log-probability.
 # </details>
 # <details><summary>Hint 3 · pseudocode</summary>
@@ -415,11 +415,11 @@ from attention.multi_head_attention import merge_heads, split_heads
 # ### Exercise 13.7 · `CachedAttention`
 # ●●○ medium · 12 minutes · 4 points
 #
-# Graded in three parts: the first position (1), all further positions (2), keys and
-# values are remembered (1).
+# Graded in three parts: the first position (1), all further positions (2), keys and values are
+# remembered (1).
 #
 # Write causal self-attention that reads one position at a time. It must return what
-# `MultiHeadAttention` would say for this position, had it read the whole sequence under a causal
+# `MultiHeadAttention` would return for this position, had it read the whole sequence under a causal
 # mask. Use `split_heads(x, n_heads)`, `merge_heads(x)` and `masked_attention(q, k, v, mask=None)`,
 # which returns only the context. Do you need a mask here?
 #

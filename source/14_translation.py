@@ -7,7 +7,7 @@
 # **After this lesson** you can
 # - count matching **n-grams**, and say why the counts are clipped,
 # - compute **BLEU** from counts, equal to sacrebleu's, and say what it does not measure,
-# - say how much of a score is **noise**, and compare two systems by a **paired bootstrap**,
+# - say how much of a score is **noise**, and compare two systems with a **paired bootstrap**,
 # - show when a wider beam writes better translations, and when only more probable ones,
 # - read the translations of real sentences, and sort their errors.
 #
@@ -113,7 +113,7 @@ check.break_ngram_matches(break_ngram_matches)
 # - **Pool.** Add matches and totals over the whole corpus, then divide.
 # - **Geometric mean** of the four precisions. One near 0 pulls it down, however good the others
 #   are.
-# - **Brevity penalty.** Precision alone would reward saying only what is certain. If the hypotheses
+# - **Brevity penalty.** Precision alone would reward writing only what is certain. If the hypotheses
 #   have fewer tokens in all, $c$, than the references, $r$, multiply by $\exp(1 - r/c)$.
 #
 # $$\mathrm{BLEU} = 100 \cdot \min\left(1,\ e^{1 - r/c}\right) \cdot
@@ -150,7 +150,7 @@ check.bleu(bleu)
 from attention.translation import corpus_statistics
 
 # %% [markdown]
-# Change a word, or its place, and see which n-grams still count. One wrong word in the middle of a
+# Change a word, or its place, and see which n-grams still match. One wrong word in the middle of a
 # sentence costs up to four 4-grams. Can you write a sentence with all words right and a low score?
 
 # %% demo=true
@@ -386,8 +386,8 @@ experiments.rare_words()
 
 # %% [markdown]
 # Descriptions of photographs hardly hold a question, a past tense, an *I* or *you*, or a *because*.
-# A test set from the same source does not ask for them either. A BLEU on Multi30k says how well
-# photographs are described in German, and nothing about letters, laws or talk.
+# A test set from the same source does not ask for them either. A BLEU score on Multi30k says how
+# well photographs are described in German, and nothing about letters, laws or conversation.
 #
 # ## Twenty-eight point four
 # The Transformer of 2017 was measured on news: 4.5 million sentence pairs of training data for

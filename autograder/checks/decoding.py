@@ -396,7 +396,7 @@ def _causal(values, x, n_heads, old=None):
     },
     rests_on=(
         "Read the next position of each sequence, and let it look at itself and all before",
-        "what MultiHeadAttention would say for this position",
+        "what MultiHeadAttention would return for this position",
         "had it read the whole sequence under a causal mask",
         "What is remembered are keys and values, after their projections",
     ),
