@@ -310,6 +310,20 @@ shares = experiments.padding()
 # ordinary steps: before the strange batch comes, the loss is lower with it, for both optimisers and
 # all seeds.
 #
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for step, batch in enumerate(corpus.batches(32, before + after, seed), start=1):
+#     used = adam if optimizer == "AdamW" or step <= before // 2 else sgd
+#     adam.param_groups[0]["lr"] = rate(step, "rise", 0.005, 40)
+#     if step == before + 1:
+#         found.append(evaluate(model, held_out)["loss"])
+#         batch = strange(batch, len(corpus.target_vocabulary), seed)
+#     bar.update(step, update(model, used, loss_of(model, batch), max_norm, norms))
+# ```
+# So SGD takes over from AdamW after 30 steps.
+# </details>
+#
 # ## One step from many batches
 # The gradient of a small batch is a noisy estimate of the gradient of all data. How noisy is it?
 #
@@ -354,8 +368,8 @@ from attention.training import ModelAndLoss
 # ### Exercise 11.4 · `TrainStep`
 # ●●● hard · 25 minutes · 3 points
 #
-# Graded in four parts: one batch (0.5), several batches and steps (1.5), the loss
-# returned (0.5), clipping and training mode (0.5).
+# Graded in four parts: one batch (0.5), several batches and steps (1.5), the loss returned (0.5),
+# clipping and training mode (0.5).
 #
 # Write the step of the figure. `self.loss` is the mean over the real tokens of *one* batch.
 # Together the batches must give the loss and gradients of one big batch. Go backward before the
@@ -426,7 +440,7 @@ check.Evaluation(Evaluation)
 # *held-out* loss be in the end, with ε = 0?
 
 # %%
-prediction = None  # a loss in nats a letter; None skips this
+prediction = None  # a loss in nats per letter; None skips this
 
 # %% demo=true
 from attention.provided.data.numbers import numbers

@@ -143,7 +143,7 @@ peaks = experiments.peaks()
 # intensity** of an operation is its number of FLOPs for each byte that it reads or writes. Two
 # examples in float32, four bytes a number:
 #
-# | operation | FLOPs | bytes | FLOPs a byte |
+# | operation | FLOPs | bytes | FLOPs per byte |
 # |---|---|---|---|
 # | add two vectors of n numbers | n | 12 n | 1/12 |
 # | multiply two n × n matrices | 2 n³ | 12 n² | n/6 |

@@ -113,8 +113,8 @@ check.break_ngram_matches(break_ngram_matches)
 # - **Pool.** Add matches and totals over the whole corpus, then divide.
 # - **Geometric mean** of the four precisions. One near 0 pulls it down, however good the others
 #   are.
-# - **Brevity penalty.** Precision alone would reward writing only what is certain. If the hypotheses
-#   have fewer tokens in all, $c$, than the references, $r$, multiply by $\exp(1 - r/c)$.
+# - **Brevity penalty.** Precision alone would reward writing only what is certain. If the
+#   hypotheses have fewer tokens in all, $c$, than the references, $r$, multiply by $\exp(1 - r/c)$.
 #
 # $$\mathrm{BLEU} = 100 \cdot \min\left(1,\ e^{1 - r/c}\right) \cdot
 # \left(\prod_{n=1}^{4} \frac{m_n}{t_n}\right)^{1/4}$$
@@ -444,7 +444,7 @@ axes = experiments.published()
 # 2. With 20, 40 and 80 sentences the middle 95 % are 24.1, 16.6 and 11.8 wide: four times as many
 #    sentences halve it.
 # 3. Here even the winner changes. With alpha = 1 the greedy translations get 73.5 and those of the
-#    beam of 4 get 69.4; by parts it was 22.5 against 37.6. The beam writes 30.8 letters a number,
+#    beam of 4 get 69.4; by parts it was 22.5 against 37.6. The beam writes 30.8 letters per number,
 #    greedy search 35.3, the references 37.2. Its brevity is 0.81 by letters and 1.00 by parts:
 #    an error splits a part into several tokens; these probably hide the missing ones. By
 #    choosing the tokens you choose what counts.

@@ -199,7 +199,7 @@ def cost_of_a_token(repeating: Search, cached: Search) -> float:
             ax.plot(range(every, length + 1, every), shortest, color=colour, label=name)
             if kind is repeating:
                 growth.append((shortest[-1] / shortest[0]).item())
-    ax.set(xlabel="tokens", ylabel="ms a token", ylim=(0, None))
+    ax.set(xlabel="tokens", ylabel="ms per token", ylim=(0, None))
     plots.legend(ax, fontsize=9)
     return median(growth)
 

@@ -286,7 +286,7 @@ def warm_up(schedule: Callable[..., float], steps: int = 30) -> dict[str, float]
     shapes = {f"{n:,} steps": [schedule(t, 512, n) for t in times] for n in (1000, 4000, 16_000)}
     left, right = plots.panels(columns=2, width=4.4, height=3.0, share=False)
     plots.lines(times, shapes, left, "learning rate", "step").set_xticks((0, 16_000, 32_000))
-    plots.lines(range(1, count + 1), runs, right, "loss, nats a letter", "step")
+    plots.lines(range(1, count + 1), runs, right, "loss, nats per letter", "step")
     for ax in (left, right):
         plots.legend(ax, fontsize=8)
     ends = {name: statistics.fmean(losses[-5:]) for name, losses in runs.items()}

@@ -150,7 +150,7 @@ def main() -> None:
 
 
 def sentences_at_a_time(sizes: Sequence[int] = (1, 8, 64)) -> dict[int, float]:
-    """Print and return from how many tokens a second a step learns, by sentences at a time.
+    """Print and return from how many tokens per second a step learns, by sentences at a time.
 
     Only their number changes: the model is the numbers translator, and the step that of lesson 11.
     """
@@ -204,10 +204,10 @@ def roofline(peak: float) -> int:
     ax.plot(x, y, "o", color=plots.BLUE, label="measured")
     for at, speed, name in zip(x, y, ("addition", *found), strict=True):
         ax.annotate(name, (at, speed), (6, -10), textcoords="offset points", fontsize=8)
-    ax.set(xscale="log", yscale="log", xlabel="FLOPs a byte", ylabel="FLOP/s")
+    ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="FLOP/s")
     plots.legend(ax, fontsize=8)
     bend = peak / bandwidth
-    print(f"memory {bandwidth / 1e9:.0f} GB/s; the roof is flat from {bend:.1f} FLOPs a byte")
+    print(f"memory {bandwidth / 1e9:.0f} GB/s; the roof is flat from {bend:.1f} FLOPs per byte")
     return min((n for n, speed in found.items() if speed > peak / 2), default=1024)
 
 
@@ -409,7 +409,7 @@ def recurrent_or_attention() -> Axes:
             spent = seconds(timing.both_ways(first, [*layer.parameters()]), 2)
             timed.setdefault(name, []).append(1e6 * spent / (8 * T))
     title = "forward and backward pass"
-    return _logarithmic(plots.lines(lengths, timed, None, title, "T", "µs a token"), lengths)
+    return _logarithmic(plots.lines(lengths, timed, None, title, "T", "µs per token"), lengths)
 
 
 def _first(layer: nn.Module, x: Tensor) -> Tensor:
