@@ -8,69 +8,57 @@ from torch.nn import functional as F
 from attention.provided import demand
 
 
-def padding_mask(lengths, T):
-    """Hide the padding after each sequence of a batch.
+def packed_mask(document, T_q):
+    """Let every position see its own document, up to itself.
 
-    lengths  (B,) int    how many real tokens each sequence has, from 0 to T
-    T        int         the padded length
-    returns  (B, 1, T)   bool, True where the key is a real token; the axis of length 1 stands for
-                         the queries, which all see the same keys
+    document  (B, T_k) int  which document each position of a row belongs to, counted from 1; 0 is
+                            padding, which sees nothing and is seen by nobody
+    T_q       int           the queries are the last T_q of the T_k positions
+    returns   (B, T_q, T_k)  bool, True = may attend
 
-    Refuses a T below 0.
+    Refuses a T_q that is not from 1 to T_k.
 
-    >>> padding_mask(torch.tensor([1, 3]), T=3).int()
-    tensor([[[1, 0, 0]],
-    <BLANKLINE>
-            [[1, 1, 1]]], dtype=torch.int32)
+    >>> packed_mask(torch.tensor([[1, 1, 2, 2, 0]]), T_q=3).int()
+    tensor([[[0, 0, 1, 0, 0],
+             [0, 0, 1, 1, 0],
+             [0, 0, 0, 0, 0]]], dtype=torch.int32)
     """
-    demand.counts(0, T=T)
-    # exercise: about 2 lines
-    real = torch.arange(T, device=lengths.device) < lengths[:, None]  # (B, T)
-    return real[:, None, :]  # (B, 1, T)
+    T_k = document.shape[1]
+    demand.counts(1, T_k, T_q=T_q)
+    # exercise: about 5 lines
+    key = torch.arange(T_k, device=document.device)  # (T_k,)
+    query = key[T_k - T_q :, None]  # (T_q, 1)
+    own = document[:, T_k - T_q :, None] == document[:, None, :]  # (B, T_q, T_k)
+    real = document[:, None, :] > 0  # (B, 1, T_k)
+    return (key <= query) & own & real
 
 
 def causal_mask(T, device=None):
-    """Let every position look at itself and at what came before it.
+    """Let every position see itself and what came before it.
 
     device   where the mask is made
     returns  (T, T)  bool, queries down, keys across
-
-    Refuses a T below 0.
-
-    >>> causal_mask(3).int()
-    tensor([[1, 0, 0],
-            [1, 1, 0],
-            [1, 1, 1]], dtype=torch.int32)
     """
-    demand.counts(0, T=T)
-    # exercise: about 1 line
     return torch.ones(T, T, dtype=torch.bool, device=device).tril()  # (T, T)
 
 
-def local_mask(T, window, device=None):
-    """Let every position look at itself and at `window` neighbours on each side.
+def combine_masks(*masks):
+    """Allow only what every mask allows.
 
-    device   where the mask is made
-    returns  (T, T)  bool
-
-    Refuses a T or a window below 0.
-
-    >>> local_mask(4, window=1).int()
-    tensor([[1, 1, 0, 0],
-            [1, 1, 1, 0],
-            [0, 1, 1, 1],
-            [0, 0, 1, 1]], dtype=torch.int32)
+    masks    bool tensors whose shapes broadcast to each other, or None for "no restriction"
+    returns  bool, or None if there is no mask among them
     """
-    demand.counts(0, T=T, window=window)
-    # exercise: about 2 lines
-    position = torch.arange(T, device=device)
-    return (position[:, None] - position[None, :]).abs() <= window  # (T, T)
+    combined = None
+    for mask in masks:
+        if mask is not None:
+            combined = mask if combined is None else combined & mask
+    return combined
 
 
 def longformer_mask(T, window, global_positions, device=None):
     """Combine a local window with a few global positions, which see all and are seen by all.
 
-    window            neighbours on each side, as in `local_mask`
+    window            how many neighbours on each side a position sees
     global_positions  list of ints
     device            where the mask is made
     returns           (T, T)  bool
@@ -90,57 +78,6 @@ def longformer_mask(T, window, global_positions, device=None):
     mask[global_positions, :] = True
     mask[:, global_positions] = True
     return mask
-
-
-def bigbird_mask(n_blocks, block_size, n_random, seed):
-    """Combine neighbouring, global and random blocks of positions.
-
-    n_blocks    how many blocks the sequence has; T = n_blocks · block_size
-    n_random    how many random blocks each block sees besides these, as far as there are any
-    seed        the same seed gives the same mask
-    returns     (T, T)  bool
-
-    A block sees itself and the block on each side. The first and the last block are global: they
-    see all blocks and are seen by all. Of the blocks that a block does not see yet, it also sees
-    the `n_random` that have the largest numbers in its row of the lottery.
-
-    Refuses n_blocks or block_size below 1, and more random blocks than there are blocks.
-    Source: Zaheer et al. (2020), figure 1.
-    """
-    demand.counts(n_blocks=n_blocks, block_size=block_size)
-    demand.counts(0, n_blocks, n_random=n_random)
-    generator = torch.Generator().manual_seed(seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=generator)  # row: block that looks
-    # exercise: about 8 lines
-    block = torch.arange(n_blocks)
-    sees = (block[:, None] - block).abs() <= 1  # (n_blocks, n_blocks)
-    ends = [0, n_blocks - 1]
-    sees[ends, :] = True
-    sees[:, ends] = True
-    winners = lottery.masked_fill(sees, -1.0).topk(n_random, dim=1).indices  # (n_blocks, n_random)
-    sees = sees.scatter(1, winners, True)
-    return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)  # (T, T)
-
-
-def combine_masks(*masks):
-    """Allow only what every mask allows.
-
-    masks    bool tensors whose shapes broadcast to each other, or None for "no restriction"
-    returns  bool, or None if there is no mask among them
-
-    Refuses a mask that is not bool.
-
-    >>> combine_masks(causal_mask(2), None, padding_mask(torch.tensor([1]), T=2)).int()
-    tensor([[[1, 0],
-             [1, 0]]], dtype=torch.int32)
-    """
-    demand.masks(*masks)
-    # exercise: about 5 lines
-    combined = None
-    for mask in masks:
-        if mask is not None:
-            combined = mask if combined is None else combined & mask
-    return combined
 
 
 def masked_attention(q, k, v, mask=None, return_weights=False):
@@ -218,12 +155,26 @@ def leaks(name, x, t):
     return not torch.allclose(before, after)
 
 
+def companions_that_matter(translate, text, others):
+    """Find the companions in a batch that change the translation of a text.
+
+    translate  a function from a list of texts to the list of their translations, made in one batch
+    text       a string
+    others     list of strings: the companions to try, one at a time
+    returns    list of those companions, in the order of `others`, beside which the translation of
+               `text` is another than alone
+    """
+    # exercise: about 3 lines
+    alone = translate([text])[0]
+    return [other for other in others if translate([text, other])[0] != alone]
+
+
 def sliding_window_attention(q, k, v, window):
     """Compute attention with a local mask, without ever making a (T, T) matrix.
 
     q, k     (..., T, d_k)
     v        (..., T, d_v)
-    window   neighbours on each side, as in `local_mask`
+    window   how many neighbours on each side a position sees
     returns  (..., T, d_v)
 
     The scores are T · (2 window + 1) numbers: column c of row i is for position i + c - window.

@@ -4,6 +4,8 @@ Scores: Luong, Pham and Manning (2015), Bahdanau et al. (2014), Vaswani et al. (
 Hard attention: Xu et al. (2015).
 """
 
+import math
+
 import torch
 
 from attention.bahdanau_attention import additive_scores
@@ -77,6 +79,23 @@ def learn_crossing(kind, q, k, weights, steps=150):
         loss.backward()
         optimizer.step()
     return score(kind, q, k, weights).softmax(dim=2)[0].detach()
+
+
+def crossing_in_a_plane(pairs):
+    """Place queries and keys in a plane so that each query finds its key by the dot product.
+
+    pairs    how many queries, and how many keys; at least 2
+    returns  queries (pairs, 2) and keys (pairs, 2): the softmax of their dot products gives query i
+             more than 0.9 of its weight on key pairs - 1 - i
+
+    Refuses less than two pairs.
+    """
+    demand.counts(2, pairs=pairs)
+    # exercise: about 4 lines
+    angles = torch.arange(pairs) * 2 * math.pi / pairs  # (pairs,)
+    keys = torch.stack([torch.cos(angles), torch.sin(angles)], dim=1)  # (pairs, 2), on a circle
+    queries = pairs**2 * keys.flip(0)  # the scores of neighbours differ by (2π / pairs)² / 2 of it
+    return queries, keys
 
 
 def gaussian_scores(q, k, bandwidth):

@@ -11,7 +11,7 @@
 # - explain why the number of multiplications does not predict the time,
 # - ★ tell **local** from **hard** attention, and train a choice without a gradient.
 #
-# **Time** 45 minutes, ★ 20 more · **Points** 8 · **GPU** not needed · **You need** lessons 01, 03
+# **Time** 50 minutes, ★ 20 more · **Points** 10 · **GPU** not needed · **You need** lessons 01, 03
 
 # %%
 import math
@@ -148,13 +148,57 @@ compare(prediction, found, "queries that find their key, r = 1")
 #
 # With r = 1 only two queries find their key, with every seed. Queries and keys are then single
 # numbers, and only the largest and the smallest key can ever win. With r = 2 they are points in a
-# plane. A key can win if it is a corner of the keys' convex hull, since it is then the farthest key
-# in some direction. In a plane any number of keys can all be corners: put them on a circle.
+# plane. How many keys can win there?
+#
+# ### Exercise 4.3 · `crossing_in_a_plane`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Six, or sixty: place queries and keys in a plane by hand, without any training, so that the
+# dot product gives each query **more than 0.9** of the weight on its key. Query 0 finds the last
+# key, query 1 the last but one, and so on.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A key can win if it is the farthest of all in some direction: a corner of the keys' convex hull.
+# Where do you put any number of points so that all of them are corners?
+# </details>
+# <details><summary>Hint 2 · “… only … of the weight”</summary>
+#
+# Longer queries make larger scores, and a softmax of larger scores is more decided. On a circle,
+# the more keys there are, the closer are neighbours: how long must the queries be then?
+# </details>
+
+# %%
+from attention.provided import demand
+
+# %% exercise="crossing_in_a_plane"
+from attention.score_functions import crossing_in_a_plane
+
+# %% check="crossing_in_a_plane" points=2
+check.crossing_in_a_plane(crossing_in_a_plane)
+
+# %% [markdown]
+# So a score of rank 2 can hold any number of pairs. Whether training finds them is another
+# question, the first of the open ones below.
 #
 # ## Which one translates best?
 # Now put each score function into one translator, and keep encoder, decoder, batches and 300 steps.
 # It is that of lesson 03, but its encoder's RNNs have 32 numbers each in place of 64: a dot product
 # wants keys as long as queries, which have 64. Also r is 64.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# torch.manual_seed(seed)
+# corpus = numbers()
+# layer = Scored(kind, score, D_STATE)
+# model = Compared(sizes_of(corpus), layer, d_source=D_STATE)
+# return measured_with_frames(model, corpus, seed, steps, rate)
+# ```
+#
+# `measured_with_frames` trains by the loop of lesson 02, and counts the test numbers that are
+# translated without any error.
+# </details>
 #
 # ### Predict first
 # Which kind has the *fewest* of six runs that translate more than half of the five-digit numbers?
@@ -186,7 +230,7 @@ compare(prediction, worst, "fewest runs above a half")
 # (their norm, not their dimension). Then $q \cdot k / h^2$ is left: Gaussian kernel regression with
 # keys of equal length *is* dot-product attention, with its scores divided by $h^2$.
 #
-# ### Exercise 4.3 · `gaussian_scores`
+# ### Exercise 4.4 · `gaussian_scores`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Compute the Gaussian's scores by the right-hand side, for batches of vectors. The left-hand side
@@ -196,9 +240,6 @@ compare(prediction, worst, "fewest runs above a half")
 #
 # Products `(B, T_q, T_k)`. Squared lengths of queries `(B, T_q, 1)`, of keys `(B, 1, T_k)`.
 # </details>
-
-# %%
-from attention.provided import demand
 
 # %% exercise="gaussian_scores"
 from attention.score_functions import gaussian_scores
@@ -210,6 +251,14 @@ check.gaussian_scores(gaussian_scores)
 # ### Break it
 # Keys on a circle have equal lengths. Now make one of them three times as long. How much weight
 # will it get from the Gaussian, and how much from the dot product?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# gaussian = gaussian_scores(circle, keys, 0.7).softmax(dim=2)[0]
+# dots = (score("dot", circle, keys, {}) / 0.7**2).softmax(dim=2)[0]
+# ```
+# </details>
 
 # %% demo=true
 axes = experiments.a_longer_key(gaussian_scores, score)
@@ -233,6 +282,16 @@ axes = experiments.a_longer_key(gaussian_scores, score)
 #
 # With r = d, the longer the sequences, the closer these counts come together. Do time and memory
 # converge as well?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for kind, name in names.items():
+#     runs = [partial(score, kind, x, x, weights) for x in inputs]
+#     times[name] = timing.in_turns(runs, rounds=3)
+#     memory[name] = [megabytes(run) for run in runs]
+# ```
+# </details>
 
 # %% demo=true
 axes = experiments.time_and_memory(score, lengths=(50, 100, 200, 400, 800))
@@ -268,7 +327,7 @@ axes = experiments.time_and_memory(score, lengths=(50, 100, 200, 400, 800))
 # the cheapest score, but for long vectors it grows too large.
 #
 # ## Open questions
-# 1. By this argument a score of rank 2 can hold any number of pairs. How many does it learn? Try
+# 1. A score of rank 2 can hold any number of pairs. How many does it learn? Try
 #    `experiments.crossing("reduced_rank", 12, seed=0, learn_crossing=learn_crossing, r=2,
 #    steps=1000)`.
 # 2. In a network, queries and keys come from learned layers. If they are learned as well
@@ -319,7 +378,7 @@ axes = experiments.time_and_memory(score, lengths=(50, 100, 200, 400, 800))
 # rewards can make the estimates scatter less, and changes nothing on average, because
 # $\sum_j w_j\,\partial \log w_j = \partial \sum_j w_j = 0$.
 #
-# ### Exercise 4.4 · `reinforce_gradient` ★
+# ### Exercise 4.5 · `reinforce_gradient` ★
 # ●●● hard · 15 minutes · 3 points
 #
 # Graded in three parts: one trial (1), many trials (1), with a baseline (1).
@@ -352,6 +411,18 @@ check.reinforce_gradient(reinforce_gradient)
 # %% [markdown]
 # Four keys earn 10, 11, 12 and 13. From equal scores, follow the gradient for 150 steps: the exact
 # one, and REINFORCE with four trials a step, without a baseline and with one of 11.5.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# if baseline is None:
+#     gradient = w * (reward_of - w @ reward_of)
+# else:
+#     chosen = torch.multinomial(w, 4, replacement=True, generator=generator)
+#     gradient = reinforce_gradient(scores, chosen, reward_of[chosen], baseline)
+# scores = scores + 0.1 * gradient
+# ```
+# </details>
 
 # %% demo=true
 ends = experiments.rewards_with_a_baseline(reinforce_gradient)

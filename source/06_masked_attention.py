@@ -2,16 +2,16 @@
 # # 06 · Who may look at whom?
 #
 # Attention looks everywhere: at the padding after a short sentence, at the word it should predict.
-# A **mask** says what it may see. Masks are easy to get wrong, because a wrong one raises no error:
-# where the future leaks, results are too good; where padding is seen, they depend on the batch.
+# A **mask** says what it may see. A wrong mask raises no error. Where the future leaks, the loss is
+# too good to be true. Where padding is seen, a result depends on what else is in the batch.
 #
 # **After this lesson** you can
-# - write **padding, causal and local** masks, and combine them (★ also Longformer and BigBird),
+# - write the **mask** of a batch: the past, documents side by side, padding (★ also Longformer's),
 # - handle a query that has nothing to see,
-# - write a **leak test** that finds a layer which looks into the future,
+# - write two tests that need no look inside a model: one changes the **future**, one the **batch**,
 # - explain why −1e9 in float16, 0 instead of −∞, and masking after the softmax fail.
 #
-# **Time** 70 minutes, ★ 50 more · **Points** 19 · **GPU** not needed · **You need** lesson 05
+# **Time** 80 minutes, ★ 35 more · **Points** 16 · **GPU** not needed · **You need** lesson 05
 
 # %%
 import math
@@ -20,20 +20,23 @@ import torch
 from torch.nn import functional as F
 
 from attention.experiments import masked_attention as experiments
-from attention.provided import demand
-from attention.provided.figures import moving
-from attention.provided.predictions import compare
 from autograder import check
 
-torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
-
 # %% [markdown]
-# ## What fails without this idea
-# To fit into one batch, short texts are filled up with padding, always the same vector. How much of
-# its attention does a text of two tokens give to the padding?
+# ## Attention on nothing
+# To fit into one batch, short texts are filled up with padding, always the same vector. Here are
+# three texts of two tokens, each filled up to T positions. How much of their attention goes to the
+# padding?
 
 # %% demo=true
-shares = experiments.weight_on_padding()
+from attention.scaled_dot_product_attention import scaled_dot_product_attention
+
+for T in (2, 4, 10, 20):
+    x = torch.zeros(3, T, 16)  # (B, T, d_model): the padding is a vector of zeros
+    x[:, :2] = 0.6 * torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(0))
+    _, weights = scaled_dot_product_attention(x, x, x, return_weights=True)
+    lost = weights[:, :2, 2:].sum(dim=2).mean(dim=1)  # (B,)
+    print(f"padded to {T:2}: weight on padding", *(f"{share:4.0%}" for share in lost))
 
 # %% [markdown]
 # The more padding, the more attention is lost: the result for one sentence depends on the longest
@@ -41,7 +44,7 @@ shares = experiments.weight_on_padding()
 # 0, hardly any is lost.) A language model has a worse problem: a position that can see the next
 # letter need not learn to predict it.
 #
-# ## The idea
+# ## A table of True and False
 # A mask is a table with one entry for every pair of a query and a key. In this course it is bool,
 # and **True means: may attend**. A forbidden score becomes −∞ before the softmax, because exp(−∞) =
 # 0.
@@ -52,12 +55,6 @@ shares = experiments.weight_on_padding()
 #
 # $$\text{weights} = \text{softmax}(s'), \qquad s'_{ij} = \begin{cases} s_{ij} & \text{mask}_{ij}
 # \text{ is True} \\ -\infty & \text{otherwise} \end{cases}$$
-#
-# | mask | shape | the same for all … |
-# |---|---|---|
-# | causal, local | `(T, T)` | sequences of the batch |
-# | padding | `(B, 1, T)` | queries of a sequence |
-# | combined | `(B, T, T)` | — |
 #
 # `F.scaled_dot_product_attention` reads masks in the same way. **`nn.MultiheadAttention` and
 # PyTorch's Transformer layers do the opposite**: there, True = may *not* attend.
@@ -73,96 +70,25 @@ for score in masked:
     print(f"score {score:4.1f}   exp {math.exp(score):.3f}   weight {weight:.2f}")
 
 # %% [markdown]
-# ## Who may look at whom
-# ### Exercise 6.1 · `padding_mask`
-# ●○○ easy · 6 minutes · 2 points
+# Most masks compare positions: those of the keys in a row, `(T_k,)`, with those of the queries in a
+# column, `(T_q, 1)`. A key must pass **all** tests, so masks are joined by `&`, which broadcasts.
 #
-# From the true lengths of the sequences, make the mask that hides the padding: `(B, 1, T)`. The
-# axis of length 1 stands for the queries.
+# | mask | shape | the same for all … |
+# |---|---|---|
+# | causal, local | `(T, T)` | sequences of the batch |
+# | padding | `(B, 1, T)` | queries of a sequence |
+# | both | `(B, T, T)` | — |
 #
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Key *j* of a sequence is real if *j* is smaller than its length.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Positions `(T,)` compared with `lengths[:, None]` give `(B, T)`. Then add an axis in the middle.
-# </details>
-
-# %% exercise="padding_mask"
-from attention.masked_attention import padding_mask
-
-# %% check="padding_mask" points=2
-check.padding_mask(padding_mask)
-
-# %% [markdown]
-# ### Exercise 6.2 · `causal_mask`
-# ●○○ easy · 4 minutes · 1 point
-#
-# Every position sees itself and what came before it.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Query *i* (row) may see key *j* (column) if *j* ≤ *i*: the lower triangle with its diagonal.
-# </details>
-# <details><summary>Hint 2 · the functions</summary>
-#
-# Start from a matrix of True, `torch.ones` with `dtype=torch.bool` and `device=device`. `triu`
-# keeps its upper part; which function keeps the lower?
-# </details>
-
-# %% exercise="causal_mask"
-from attention.masked_attention import causal_mask
-
-# %% check="causal_mask" points=1
-check.causal_mask(causal_mask)
-
-# %% [markdown]
-# ### Exercise 6.3 · `local_mask`
-# ●○○ easy · 5 minutes · 1 point
-#
-# Sometimes the neighbourhood is enough: every position sees itself and `window` neighbours on each
-# side.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Only the distance |*i* − *j*| matters: positions as a column `(T, 1)` minus positions as a row.
-# </details>
-
-# %% exercise="local_mask"
-from attention.masked_attention import local_mask
-
-# %% check="local_mask" points=1
-check.local_mask(local_mask)
-
-# %% [markdown]
-# ### Exercise 6.4 · `combine_masks`
-# ●○○ easy · 5 minutes · 1 point
-#
-# A decoder needs two masks at once: causal, and no padding. A key must be allowed by **all** masks.
-# `None` stands for no restriction; with no mask at all the result is `None`.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# For bool tensors, `&` is the logical *and*. It broadcasts: `(T, T)` and `(B, 1, T)` become
-# `(B, T, T)`. `&=` does not: it writes into the first mask.
-# </details>
-
-# %% exercise="combine_masks"
-from attention.masked_attention import combine_masks
-
-# %% check="combine_masks" points=1
-check.combine_masks(combine_masks)
-
-# %% [markdown]
 # Stack layers, and information travels on: what a position has heard in one layer, it passes on in
 # the next. After how many layers can every position have heard from every other?
 
 # %% demo=true
-padding = padding_mask(torch.tensor([18]), 24)  # 18 of 24 keys are real
-both = combine_masks(causal_mask(24), padding)
-masks = {"padding": padding, "causal": causal_mask(24), "causal and padding": both}
-layers = experiments.draw_masks(masks | {"local: window 2": local_mask(24, 2)})
+key = torch.arange(24)
+query = key[:, None]
+padding = (key < torch.tensor([18])[:, None])[:, None]  # (B=1, 1, T): 18 of 24 keys are real
+masks = {"padding": padding, "causal": key <= query, "local: 2": (key - query).abs() <= 2}
+masks["causal and padding"] = masks["causal"] & padding  # (1, T, T)
+layers = experiments.draw_masks(masks)
 
 # %% [markdown]
 # *Four masks of 24 queries (down) and 24 keys (across), dark where attention is allowed.* No
@@ -174,19 +100,76 @@ layers = experiments.draw_masks(masks | {"local: window 2": local_mask(24, 2)})
 # (Longformer and BigBird come at the end of this lesson.)
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.masks()
 
 # %% [markdown]
-# ## A query with nothing to see
-# Combine a causal mask with padding at the *front*, and the first query sees nothing at all. Its
-# scores are all −∞, the softmax divides 0 by 0, and one `NaN` soon spoils the whole model. We
-# return **zeros** instead, with gradients of zero, as PyTorch's fused attention does.
-#
-# ### Exercise 6.5 · `masked_attention`
+# ### Exercise 6.1 · `packed_mask`
 # ●●○ medium · 15 minutes · 3 points
 #
-# In stages, each earned by itself: with a key for every query (1), with a query that sees nothing
-# (1), its gradients (1).
+# Graded in three parts: the past (1), documents (1), padding (1).
+#
+# Language models are trained on rows that are packed full: several documents share a row, and what
+# is left over is padding. `document` says which document each position belongs to, and 0 is
+# padding. A query sees a key if the key is **not later** than the query, belongs to the **same
+# document**, and is **no padding**. Padding sees nothing.
+#
+# While a model writes, only the newest positions ask, and they look back at all that is there. So
+# the queries are the **last** `T_q` of the `T_k` positions. In training `T_q = T_k`.
+#
+# | position (key) | 0 | 1 | 2 | 3 | 4 |
+# |---|---|---|---|---|---|
+# | `document` | 1 | 1 | 2 | 2 | 0 |
+# | query at position 2 sees | | | ✓ | | |
+# | query at position 3 sees | | | ✓ | ✓ | |
+# | query at position 4 sees | | | | | |
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Three masks joined by `&`: one from positions, two from `document`. Which positions do the queries
+# have?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Keys `(T_k,)` and queries `(T_q, 1)` give `(T_q, T_k)`. Documents of the queries `(B, T_q, 1)` and
+# of the keys `(B, 1, T_k)` give `(B, T_q, T_k)`. All positions are `torch.arange(T_k,
+# device=document.device)`, and the queries are its end.
+# </details>
+# <details><summary>Hint 3 · “padding sees”, although padding is hidden</summary>
+#
+# Two positions of padding have the same number, 0, as if they were one document.
+# </details>
+
+# %%
+from attention.provided import demand
+
+# %% exercise="packed_mask"
+from attention.masked_attention import packed_mask
+
+# %% check="packed_mask" points=3
+check.packed_mask(packed_mask)
+
+# %% [markdown]
+# Later lessons mask one sequence in a row and use two small functions:
+
+# %% given="causal_mask"
+from attention.masked_attention import causal_mask
+
+# %% given="combine_masks"
+from attention.masked_attention import combine_masks
+
+# %% [markdown]
+# ## A query with nothing to see
+# In your packed rows, padding sees nothing at all. Its scores are all −∞, the softmax divides 0 by
+# 0, and one `NaN` soon spoils the whole model. We return **zeros** instead, with gradients of zero,
+# as PyTorch's fused attention does.
+#
+# ### Exercise 6.2 · `masked_attention`
+# ●●○ medium · 15 minutes · 3 points
+#
+# Graded in three parts: with a key for every query (1), with a query that sees nothing (1), its
+# gradients (1).
 #
 # Write attention under a mask. The line that makes the scores is given. Rows with at least one key
 # are as in lesson 05; a row without any gives weights 0 and context 0, and no gradient is ever
@@ -222,10 +205,10 @@ check.masked_attention(masked_attention)
 
 # %% demo=true
 x = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(3))
-mask = combine_masks(causal_mask(6), padding_mask(torch.tensor([6, 0]), 6))  # (B, T, T)
+mask = packed_mask(torch.tensor([[1, 1, 1, 2, 2, 2], [0] * 6]), T_q=6)  # (B, T, T)
 ours, theirs = masked_attention(x, x, x, mask), F.scaled_dot_product_attention(x, x, x, mask)
 print("the same as PyTorch's:", torch.allclose(ours, theirs, atol=1e-6))
-print("context of the sequence of length 0:", ours[1].abs().max().item())
+print("largest context of the row of padding:", ours[1].abs().max().item())
 
 # %% [markdown]
 # ### Break it
@@ -264,11 +247,11 @@ print("-1e9 in float16:", half.item(), "  times 0, where attention is allowed:",
 from attention.masked_attention import suspect
 
 # %% [markdown]
-# ### Exercise 6.6 · `leaks`
+# ### Exercise 6.3 · `leaks`
 # ●●○ medium · 12 minutes · 3 points
 #
-# In stages, each earned by itself: where a leak shows at `t` (1), where it shows only before `t`
-# (1), where the future is all zeros or all alike (1).
+# Graded in three parts: where a leak shows at `t` (1), where it shows only before `t` (1), where
+# the future is all zeros or all alike (1).
 #
 # Write the test. Run the layer on `x`, and on a copy whose positions after `t` hold other vectors
 # of similar size. Does any output at or before `t` differ? Return a plain `True` or `False`, not a
@@ -311,7 +294,7 @@ for name in "ABCDEFG":
 # fills with 0. **E**, with −1e9, is fine here, because no row is empty. From lesson 10 on you will
 # run this test on whole models.
 #
-# ### Exercise 6.7 · Break this answer
+# ### Exercise 6.4 · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # A classmate's test finds the same five leaks. On some sequences it misses one.
@@ -341,6 +324,23 @@ check.break_leaks(break_leaks)
 # loss is the cross-entropy of the next letter. Then the model **writes** 300 words of its own.
 # While it writes, there is no next letter to look at.
 #
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# model = Speller(attend)
+# optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+#
+# def loss() -> Tensor:
+#     batch = rows[torch.randint(len(rows), (48,))]
+#     scores = model(batch[:, :-1])
+#     return F.cross_entropy(scores.flatten(0, 1), batch[:, 1:].flatten(), ignore_index=PAD)
+#
+# losses = list(take_steps((loss() for _ in range(steps)), optimizer))
+# wrote = write(model)
+# ```
+# A row is BOS, the letters of a word, EOS and padding. `take_steps` is the loop of lesson 02.
+# </details>
+#
 # ### Predict first
 # One model has the causal mask. In the other, each position also sees the **next** one, and so the
 # letter that it must predict. Its loss will be lower. What share of its 300 words will be German
@@ -350,6 +350,8 @@ check.break_leaks(break_leaks)
 prediction = None  # a number from 0 to 1; None skips this
 
 # %% demo=true
+from attention.provided.predictions import compare
+
 known = experiments.spell_with_a_leak(masked_attention, causal_mask)
 compare(prediction, known, "share of German numbers")
 
@@ -368,16 +370,81 @@ ax = experiments.what_leaks_are_worth()
 # three seeds (recorded; 300 steps).* Every leak lowers the loss and ruins the model. Even the
 # denominator of a softmax is enough: training finds it.
 #
+# ## Does the company matter?
+# Padding is easy to overlook, too, and again there is a test that needs no look inside: **translate
+# a text alone and in company, and the translation must not change.**
+#
+# ### Exercise 6.5 · `companions_that_matter`
+# ●○○ easy · 8 minutes · 2 points
+#
+# Write the test. `translate` takes a list of texts, makes one batch of them, and returns the list
+# of their translations. Try the companions one at a time, each in a batch with the text, and return
+# those beside which the text's translation is not what it is alone.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# What is the translation if the list holds nothing but the text? Compare with that.
+# </details>
+# <details><summary>Hint 2 · “… characters” or “takes a list of texts”</summary>
+#
+# A batch of one text is a list, too: `[text]`. Its translation is the only item of the result.
+# </details>
+
+# %% exercise="companions_that_matter"
+from attention.masked_attention import companions_that_matter
+
+# %% check="companions_that_matter" points=2
+check.companions_that_matter(companions_that_matter)
+
+# %% [markdown]
 # ## Your translator, with its padding seen
-# Numbers of different lengths share a batch, and the short ones are filled up. We trained the
-# translator of lesson 05 once more, without hiding the padding (numbers of up to six digits, three
-# runs). Tested on short numbers alone, with hardly any padding, two of the three runs get many of
-# them wrong. In training, short numbers had the most padding, since longer ones shared their batch.
+# Now train the translator of lesson 05 by the loop of lesson 02, with one change: the padding is
+# **not hidden**. Numbers of different lengths share a batch, and the short ones are filled up. Try
+# the test on it.
+
+# %% demo=true
+from attention.experiments import translator_so_far
+from attention.provided.data.numbers import numbers
+from attention.provided.models import translators
+from attention.sequence_to_sequence import train
+
+torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
+torch.manual_seed(0)
+corpus = numbers()
+model = translator_so_far.build("06 no mask", corpus, masked_attention)
+losses = train(model, corpus.batches(64, steps=300), translators.adam(model, steps=300))
+print(f"loss {losses[0]:.2f} to {losses[-1]:.4f}")
+
+
+# %% demo=true
+def translate(texts):
+    return translators.translations(model, corpus, [(0, text, "null") for text in texts])
+
+
+text, equal = "nine hundred thirty one", "four hundred fifty six"
+longer = "two hundred six thousand one hundred eighty one"
+print("that matter:", companions_that_matter(translate, text, ["seven", equal, longer]))
+print("alone:      ", translate([text])[0])
+print("in company: ", translate([text, longer])[0])
+
+# %% [markdown]
+# Only the long number matters. So the padding seems to matter, but how: does it help, or harm?
 #
 # ### Predict first
-# The first run gets .47 of the three-digit numbers right. Let the same model translate the same
-# numbers once more, now in one batch with a long number, so that all are padded to its length. What
-# share will be right?
+# Of 100 three-digit numbers this model gets .47 right when each batch holds three-digit numbers
+# only, and so hardly any padding. Let it translate the same numbers in one batch with a long
+# number, so that all are padded to its length. What share will be right?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# alone.append(_right(model, [(some, some) for some in equal]))
+# beside.append(_right(model, [([*pairs, longest], pairs)]))
+# ```
+#
+# `_right` makes one batch of the first list, and says what share of the second one is translated
+# without any error.
+# </details>
 
 # %%
 prediction = None  # a share from 0 to 1; None skips this
@@ -387,17 +454,18 @@ beside = experiments.companions()
 compare(prediction, beside, "right beside a long number, first run")
 
 # %% [markdown]
-# *Share right, three runs of each (recorded). The same numbers are translated in batches without
-# any padding, in batches of one number of digits, and beside a long number.* With the *most*
-# padding all numbers of two and three digits are right, and without padding the fewest. So the
-# padding does not disturb this model: it has learned to lean on it, and fails where it is missing.
-# What it writes depends on the company. With the padding hidden, company changes nothing. (The run
-# that gets .03 of six digits right does so in any company; hidden, the same seed gets .55.)
+# *Share right, three runs of each (recorded; the first is yours). The same numbers are translated
+# in batches without any padding, in batches of one number of digits, and beside a long number.*
+# With the *most* padding all numbers of two and three digits are right, and without padding the
+# fewest. In training, short numbers had the most padding, since longer ones shared their batch. So
+# the padding does not disturb this model: it has learned to lean on it, and fails where it is
+# missing. When padding is hidden, as in lesson 05, company changes nothing. (The run that gets .03
+# of six digits right does so in any company; hidden, the same seed gets .55.)
 #
 # ## Limits
-# A mask cannot stop what mixes positions outside the attention. It saves no work by itself, because
-# forbidden scores are computed and thrown away. And the leak test proves nothing about sequences
-# that you have not tried.
+# A mask cannot stop what mixes positions outside the attention. It saves no work, because forbidden
+# scores are computed and thrown away. And neither test proves anything about inputs that you have
+# not tried.
 #
 # ## Something of your own
 # Design a mask for 24 positions. Who should see whom on a chess board read row by row, or in a
@@ -412,14 +480,15 @@ compare(prediction, beside, "right beside a long number, first run")
 # ## Summary
 # A mask is a bool table, True where a query may see a key. Forbidden scores become −∞ before the
 # softmax, and a row with nothing to see gives zeros. A leak lowers the training loss and ruins what
-# the model writes; to find it, change the future and compare the past.
+# the model writes: to find it, change the future and compare the past. Padding that is seen makes a
+# result depend on its companions: to find it, change the batch.
 #
 # **Next** [07 · Why several at once?](../07_multi_head_attention/07_multi_head_attention.ipynb) One
 # head makes one average. A Transformer makes several.
 #
 # ## Open questions
 # 1. Train the speller under a causal *window* of *w* letters with `experiments.train_with_window(w,
-#    0, masked_attention, causal_mask, local_mask)`. How many letters must it see?
+#    0, masked_attention, causal_mask)`. How many letters must it see?
 # 2. Let every position see all letters except the one that it must predict:
 #    `experiments.train_with_a_gap(0, masked_attention)`. Is this a leak? What could such a model be
 #    good for?
@@ -439,7 +508,7 @@ compare(prediction, beside, "right beside a long number, first run")
 
 # %% [markdown]
 # ## ★ Sparse patterns
-# ### Exercise 6.8 · `longformer_mask` ★
+# ### Exercise 6.6 · `longformer_mask` ★
 # ●○○ easy · 5 minutes · 2 points
 #
 # The **Longformer** adds a few *global* positions to a window: they see all positions, and all
@@ -458,48 +527,13 @@ from attention.masked_attention import longformer_mask
 check.longformer_mask(longformer_mask)
 
 # %% [markdown]
-# ### Exercise 6.9 · `bigbird_mask` ★
-# ●●● hard · 15 minutes · 3 points
-#
-# In stages, each earned by itself: neighbours and global blocks (1), the winners of the lottery
-# (1), blocks of several positions (1).
-#
-# **BigBird** works with blocks of positions and adds *random* short cuts. A block sees
-# - itself and the block on each side,
-# - the first and the last block, which are global in both directions,
-# - the `n_random` winners of a lottery among the blocks that it does not see yet.
-#
-# `n_random` may be 0, and a block a single position. The lottery is given.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Do everything on the small matrix of blocks, `(n_blocks, n_blocks)`, and widen it to positions at
-# the very end. How do you keep a block that is already seen from winning?
-# </details>
-# <details><summary>Hint 2 · the functions</summary>
-#
-# `topk(n, dim=1).indices` are the columns of the largest numbers of each row.
-# `mask.scatter(1, columns, True)` switches these on. `repeat_interleave` repeats each row (or
-# column) where it stands.
-# </details>
-# <details><summary>Hint 3 · “the mask for … is wrong”, only with n_random=4</summary>
-#
-# With few blocks there are fewer than `n_random` left to draw. Drawing one that is already seen
-# does no harm.
-# </details>
-
-# %% exercise="bigbird_mask"
-from attention.masked_attention import bigbird_mask
-
-# %% check="bigbird_mask" points=3
-check.bigbird_mask(bigbird_mask)
-
-# %% [markdown]
-# ### BigBird without its parts
-# Which part makes the difference?
+# ### BigBird, and BigBird without its parts
+# **BigBird** works with blocks of positions and adds *random* short cuts. A block sees itself and
+# the block on each side, and one or more blocks drawn at random. The first and the last block are
+# global: they see all, and all see them. Which part makes the difference?
 
 # %% demo=true
-layers = experiments.bigbird_without_its_parts(local_mask, longformer_mask, bigbird_mask)
+layers = experiments.bigbird_without_its_parts(longformer_mask)
 
 # %% [markdown]
 # *Three sparse masks of 24 positions; above, the number of layers on 64 blocks, in 40 draws of the
@@ -511,7 +545,7 @@ layers = experiments.bigbird_without_its_parts(local_mask, longformer_mask, bigb
 # matrix is computed and then masked, the work is *T*² all the same. The last exercise does better.
 #
 # ### Without the matrix
-# ### Exercise 6.10 · `sliding_window_attention` ★
+# ### Exercise 6.7 · `sliding_window_attention` ★
 # ●●● hard · 25 minutes · 2 points
 #
 # For a local window of *w* neighbours on each side, each query needs only 2*w* + 1 scores. Compute
@@ -538,7 +572,7 @@ from attention.masked_attention import sliding_window_attention
 check.sliding_window_attention(sliding_window_attention)
 
 # %% demo=true
-ax = experiments.time_of_a_window(masked_attention, local_mask, sliding_window_attention)
+ax = experiments.time_of_a_window(masked_attention, sliding_window_attention)
 
 # %% [markdown]
 # *Processor time against length with a window of 8 on each side, both axes logarithmic, on the

@@ -226,7 +226,7 @@ def causal_linear_attention(
 
 
 def window_in_blocks(q: Tensor, k: Tensor, v: Tensor, window: int) -> Tensor:
-    """Attention with `local_mask` of lesson 06, in blocks: few large products, no (T, T) matrix.
+    """Attention to a window on both sides, in blocks: few large products, no (T, T) matrix.
 
     q, k     (..., T, d_k)
     v        (..., T, d_v)

@@ -6,7 +6,7 @@ excellent and what it writes is nonsense.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from attention.provided.data.tokens import BOS, PAD, Vocabulary
 from attention.provided.figures import plots, seeds
 from attention.provided.measuring import timing
 from attention.provided.training_steps import fewer, one_thread, take_steps
-from attention.scaled_dot_product_attention import scaled_dot_product_attention
 
 WORDS = [in_words(number, "de") for number in range(1, 1000)]
 TRAINED_ON = [word for number, word in enumerate(WORDS, 1) if not is_test(number)]
@@ -34,28 +33,7 @@ MASKS = ("causal", "mask after softmax", "0 instead of −∞", "sees one ahead"
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # from q, k and v (B, T, d) to (B, T, d)
 Attend4 = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # the same, under a mask (T, T)
 Causal = Callable[[int], Tensor]  # from T to a mask (T, T)
-Window = Callable[[int, int], Tensor]  # from T and a window to a mask (T, T)
-Sparse = Callable[..., Tensor]  # like longformer_mask and bigbird_mask
-
-
-def weight_on_padding() -> dict[int, list[float]]:
-    """Print how much of its attention a text of two tokens gives to padding, for three seeds.
-
-    The padded length changes; the two tokens stay the same. All padding is one vector of zeros.
-
-    returns  {padded length: the mean share of the two queries for seeds 0, 1 and 2}
-    """
-    wasted: dict[int, list[float]] = {}
-    for T in (2, 4, 10, 20):
-        wasted[T] = []
-        for seed in SEEDS:
-            x = torch.zeros(1, T, 16)  # (B, T, d_model)
-            x[0, :2] = 0.6 * torch.randn(2, 16, generator=torch.Generator().manual_seed(seed))
-            _, weights = scaled_dot_product_attention(x, x, x, return_weights=True)
-            wasted[T].append(weights[0, :2, 2:].sum(dim=1).mean().item())
-        shares = " ".join(f"{share:4.0%}" for share in wasted[T])
-        print(f"2 tokens padded to {T:2}: weight on padding, three seeds: {shares}")
-    return wasted
+Sparse = Callable[..., Tensor]  # like longformer_mask
 
 
 def steps_to_meet(mask: Tensor) -> int | None:
@@ -115,16 +93,25 @@ def wrong_ways_to_mask(masked_attention: Sparse, causal_mask: Causal) -> dict[st
     return attempts
 
 
-def random_window(local_mask: Window, n_blocks: int, seed: int) -> Tensor:
-    """A window of one block on each side and one random block, none of them global."""
-    window = local_mask(n_blocks, 1)
+def random_blocks(n_blocks: int, seed: int, ends: Sequence[int] = (0, -1)) -> Tensor:
+    """Blocks that see themselves, one block on each side, and one drawn from the others.
+
+    ends  global blocks, which see all and are seen by all, as BigBird's are
+    """
+    block = torch.arange(n_blocks)
+    sees = (block[:, None] - block).abs() <= 1
+    for end in ends:
+        sees[end], sees[:, end] = True, True
     lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed))
-    return window.scatter(1, lottery.masked_fill(window, -1.0).argmax(dim=1, keepdim=True), True)
+    return sees.scatter(1, lottery.masked_fill(sees, -1.0).argmax(dim=1, keepdim=True), True)
 
 
-def bigbird_without_its_parts(
-    local_mask: Window, longformer_mask: Sparse, bigbird_mask: Sparse
-) -> dict[str, list[int | None]]:
+def bigbird() -> Tensor:
+    """BigBird's mask of 24 positions, in blocks of two."""
+    return random_blocks(12, seed=0).repeat_interleave(2, 0).repeat_interleave(2, 1)
+
+
+def bigbird_without_its_parts(longformer_mask: Sparse) -> dict[str, list[int | None]]:
     """Draw three sparse masks, and print how many layers 64 blocks need until all have met.
 
     Each part of BigBird is taken away in turn. Random blocks are drawn 40 times. A block is one
@@ -134,10 +121,10 @@ def bigbird_without_its_parts(
     """
     draws = range(40)
     found = {
-        "window": [local_mask(64, 1)],
+        "window": [longformer_mask(64, 1, [])],
         "window + 2 global": [longformer_mask(64, 1, [0, 63])],
-        "window + 2 global + 1 random (BigBird)": [bigbird_mask(64, 1, 1, seed) for seed in draws],
-        "window + 1 random": [random_window(local_mask, 64, seed) for seed in draws],
+        "window + 2 global + 1 random (BigBird)": [random_blocks(64, seed) for seed in draws],
+        "window + 1 random": [random_blocks(64, seed, ends=()) for seed in draws],
     }
     steps = {name: [steps_to_meet(mask) for mask in masks] for name, masks in found.items()}
     for name, each in steps.items():
@@ -145,23 +132,21 @@ def bigbird_without_its_parts(
         print(f"{name:<38} layers until all meet: {counted}")
     shown = {
         "Longformer: window 2, global 0": longformer_mask(24, 2, [0]),
-        "BigBird: blocks of 2, 1 random": bigbird_mask(12, 2, n_random=1, seed=0),
-        "window and random, none global": random_window(local_mask, 24, seed=0),
+        "BigBird: blocks of 2, 1 random": bigbird(),
+        "window and random, none global": random_blocks(24, seed=0, ends=()),
     }
     draw_masks(shown, width=2.9)
     return steps
 
 
-def time_of_a_window(
-    masked_attention: Sparse, local_mask: Window, sliding_window_attention: Sparse
-) -> Axes:
+def time_of_a_window(masked_attention: Sparse, sliding_window_attention: Sparse) -> Axes:
     """Draw the processor time of a window of 8 on each side, masked and computed directly.
 
     One core, and its own time: other programs hardly change it.
     """
     lengths: list[Any] = [256, 512, 1024, 2048, 4096]
     ways = {
-        "dense, then masked": lambda x: masked_attention(x, x, x, local_mask(len(x), 8)),
+        "dense, then masked": lambda x: masked_attention(x, x, x, _window(len(x), 8)),
         "sliding window": lambda x: sliding_window_attention(x, x, x, 8),
     }
     clock: dict[str, list[float]] = {name: [] for name in ways}
@@ -265,6 +250,10 @@ def one_ahead(T: int) -> Tensor:
     return torch.ones(T, T, dtype=torch.bool).tril(diagonal=1)
 
 
+def _window(T: int, reach: int) -> Tensor:
+    return torch.ones(T, T, dtype=torch.bool).tril(reach).triu(-reach)
+
+
 def _scores(q: Tensor, k: Tensor) -> Tensor:
     return q @ k.mT / q.shape[-1] ** 0.5
 
@@ -297,14 +286,10 @@ def train_with(
 
 
 def train_with_window(
-    window: int,
-    seed: int,
-    masked_attention: Attend4,
-    causal_mask: Causal,
-    local_mask: Window,
+    window: int, seed: int, masked_attention: Attend4, causal_mask: Causal
 ) -> dict[str, float]:
     """Train and write under a causal window: a letter and ``window`` letters before it."""
-    attend = with_mask(masked_attention, lambda T: causal_mask(T) & local_mask(T, window))
+    attend = with_mask(masked_attention, lambda T: causal_mask(T) & _window(T, window))
     return _told(train_speller(attend, seed))
 
 

@@ -13,8 +13,12 @@ from typing import Any
 import torch
 
 from attention.encoders_and_vision import VisionTransformer, blank_each_patch
-from attention.experiments import decoding, encoders_and_vision, kernel_regression
-from attention.masked_attention import bigbird_mask
+from attention.experiments import (
+    decoding,
+    encoders_and_vision,
+    kernel_regression,
+    masked_attention,
+)
 from attention.provided.data import digits
 from attention.provided.data.tokens import BOS, PAD
 from attention.provided.figures.moving import RECORDED
@@ -57,7 +61,7 @@ def crossing() -> list[dict[str, Any]]:
 
 def masks() -> dict[str, Any]:
     """BigBird's mask as lesson 06 draws it: a string of 0 and 1 for each query."""
-    rows = bigbird_mask(12, 2, n_random=1, seed=0).int().tolist()
+    rows = masked_attention.bigbird().int().tolist()
     return {"bigbird": ["".join(map(str, row)) for row in rows]}
 
 

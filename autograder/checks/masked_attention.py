@@ -7,10 +7,11 @@ import math
 import torch
 from torch.nn import functional as F
 
+from attention.provided.stand_ins import InCompany
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
-from autograder.checking.toolbox.inputs import LONG
 from autograder.checking.toolbox.registry import check
+from autograder.inside.stand_ins import STAND_IN
 
 F64 = torch.float64
 
@@ -33,87 +34,66 @@ def _mask(got, expected, what, axes="T, T"):
         expect.true(False, what, f"[{place}] = {got[index].item()}: {seen}", "the opposite there")
 
 
-@check(
-    rests_on=(
-        "how many real tokens each sequence has, from 0 to T",
-        "bool, True where the key is a real token",
-        "the axis of length 1 stands for the queries",
-    )
-)
-def padding_mask(student, draw):
-    """True at real keys, for every query; lengths 0 and T are possible."""
-    expected = torch.tensor([[[1, 1, 0, 0, 0]], [[1, 1, 1, 1, 1]], [[0, 0, 0, 0, 0]]]).bool()
-    what = "the mask for the lengths 2, 5 and 0 is wrong"
-    _mask(student(torch.tensor([2, 5, 0]), 5), expected, what, axes="B, 1, T")
-
-    # T may be longer than the longest sequence: a batch may be padded further.
-    for lengths, T in (
-        (draw.strided(draw.integers(0, 9, 4)), 8),
-        (torch.tensor([3, 1]), 7),
-        (torch.tensor([0, 0, 0]), 5),
-    ):
-        _as_long_as(student, lengths, T)
-    with expect.care():
-        _as_long_as(student, torch.tensor([4]), 6)
-        _as_long_as(student, torch.tensor([0, 1]), 1)
-    with expect.care():
-        _as_long_as(student, torch.tensor([2, 5, 3], dtype=torch.int32), 5)
-
-
-def _as_long_as(student, lengths, T):
-    expected = torch.stack([_loop(1, T, lambda i, j, n=n: j < n) for n in lengths.tolist()])
-    what = f"the mask for the lengths {lengths.tolist()} and T={T} is wrong"
-    _mask(student(lengths, T), expected, what, axes="B, 1, T")
+PAST, DOCUMENTS, PADDING = "the past", "documents", "padding"
 
 
 @check(
     rests_on=(
-        "Every position sees itself and what came before it.",
-        "device   where the mask is made",
-        "(T, T)  bool, queries down, keys across",
-    )
+        "A query sees a key if the key is not later than the query",
+        "belongs to the same document, and is no padding. Padding sees nothing.",
+        "the queries are the last T_q of the T_k positions",
+        "(B, T_q, T_k)  bool, True = may attend",
+    ),
+    stages={PAST: 1, DOCUMENTS: 1, PADDING: 1},
 )
-def causal_mask(student, draw):
-    """Lower triangle with the diagonal."""
-    expected = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()
-    _mask(student(3), expected, "the mask for T=3 is wrong")
-    for size in (2, LONG, int(draw.integers(5, 12, 1))):
-        expected = _loop(size, size, lambda i, j: j <= i)
-        _mask(student(size), expected, f"the mask for T={size} is wrong")
-    _mask(student(size, device="cpu"), expected, f"the mask for T={size} on the CPU is wrong")
-    with expect.care():
-        _mask(student(1), torch.tensor([[True]]), "the mask for T=1 is wrong")
+def packed_mask(student, draw):
+    """Each of the three masks where the others allow all, and then all of them at once."""
+    whole = torch.ones(2, 7, dtype=torch.int64)
+    some = [_row(draw, 3, 4, 2), _row(draw, 1, 2, 6), _row(draw, 5, 3, 1)]
+    packed = torch.tensor(some)  # (3, 9), without padding
+    padded = torch.tensor([[1, 1, 1, 2, 2, 2, 2, 0, 0], [0, 0, 1, 1, 1, 1, 1, 1, 1], [0] * 9])
+    with expect.stage(PAST):
+        for T_q in (7, 3, 1):
+            _packed(student, whole, T_q)
+    with expect.stage(DOCUMENTS):
+        for T_q in (9, 4, 1):
+            _packed(student, packed, T_q, lambda i, j, of: j < i)
+        if expect.stands(PAST):
+            _packed(student, draw.strided(packed), 5)
+    with expect.stage(PADDING):
+        for T_q in (9, 3):
+            _packed(student, padded, T_q, lambda i, j, of: not (of[i] and of[j]))
+        if expect.stands(PAST) and expect.stands(DOCUMENTS):
+            for T_q in (9, 4):
+                _packed(student, padded, T_q)
+    with expect.stage(PAST), expect.care():
+        _packed(student, whole[:1, :1], 1)
+    with expect.stage(DOCUMENTS), expect.care():
+        if expect.stands(PAST):
+            _packed(student, packed[:1].to(torch.int32), 6)
 
 
-@check(
-    rests_on=(
-        "every position sees itself and window neighbours on each side",
-        "device   where the mask is made",
-    )
-)
-def local_mask(student, draw):
-    """A band of window positions on each side."""
-    rows = [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [0, 1, 1, 1, 1]]
-    expected = torch.tensor(rows).bool()
-    _mask(student(5, 3), expected, "the mask for T=5 and window=3 is wrong")
-    drawn = torch.stack([draw.integers(8, 30, 4), draw.integers(1, 7, 4)], 1).tolist()
-    for T, window in ((9, 1), (9, 2), (LONG, 4), *drawn):
-        expected = _of_window(student, T, window)
-    what = f"the mask for T={T} and window={window} on the CPU is wrong"
-    _mask(student(T, window, device="cpu"), expected, what)
-    with expect.care():
-        _of_window(student, 9, 0)
-    with expect.care():
-        _of_window(student, 9, 20)
-    with expect.care():
-        _of_window(student, 1, 0)
-        _of_window(student, 1, 3)
+def _row(draw, *lengths):
+    """The documents 1, 2, 3 … of these lengths, in an order of their own, as a list."""
+    order = draw.permutation(len(lengths)).tolist()
+    return [number for number, of in enumerate(order, 1) for _ in range(lengths[of])]
 
 
-def _of_window(student, T, window):
-    expected = _loop(T, T, lambda i, j: i - window <= j <= i + window)
-    _mask(student(T, window), expected, f"the mask for T={T} and window={window} is wrong")
-    return expected
+def _packed(student, document, T_q, where=lambda i, j, of: True):
+    """Compare what the last T_q positions see, at those places (i, j) of which ``where`` holds."""
+    got, T_k = student(document, T_q), document.shape[1]
+    expect.shape(got, (len(document), T_q, T_k), axes="B, T_q, T_k")
+    kind = str(got.dtype).removeprefix("torch.")
+    expect.true(got.dtype == torch.bool, "a mask is made of bools", kind, "bool: True = may attend")
+    for of, rows in zip(document.tolist(), got.tolist(), strict=True):
+        for i, j in itertools.product(range(T_k - T_q, T_k), range(T_k)):
+            sees, wanted = rows[i - T_k + T_q][j], j <= i and of[i] == of[j] > 0
+            row = " ".join(map(str, of))
+            what = f"in the row of documents {row}, with T_q={T_q}, the mask is wrong"
+            does = "sees" if sees else "does not see"
+            found = f"the query at position {i} {does} the key at position {j}"
+            fits = sees == wanted or not where(i, j, of)
+            expect.true(fits, what, found, f"{'it does' if wanted else 'it does not'}")
 
 
 @check(
@@ -155,156 +135,6 @@ def _of_global(student, T, window, chosen):
 
 PATTERN, LOTTERY = "neighbours and global blocks", "the winners of the lottery"
 WIDE = "blocks of several positions"
-
-
-@check(
-    rests_on=(
-        "itself and the block on each side",
-        "the first and the last block, which are global in both directions",
-        "have the largest numbers in its row of the lottery",
-        "the same seed gives the same mask",
-        "as far as there are any",
-        "n_random may be 0, and a block a single position",
-    ),
-    stages={PATTERN: 1, LOTTERY: 1, WIDE: 1},
-)
-def bigbird_mask(student, draw):
-    """Neighbours, two global blocks, and the lottery's winners among the blocks left over."""
-    seed = int(draw.integers(1, 10**6, 1))
-    with expect.stage(PATTERN):
-        _of_blocks(student, 6, 1, 0, seed)
-        _of_blocks(student, 9, 1, 0, seed)
-        _of_blocks(student, draw.choice(range(10, 30)), 1, 0, seed)
-    with expect.stage(LOTTERY):
-        _repeats_itself(student, seed)
-        _draws_by_itself(student, 40, 2, seed + 2)
-        if expect.stands(PATTERN):
-            for sizes in ((9, 1, 1), (8, 1, 2), (5, 1, 4)):
-                _of_blocks(student, *sizes, seed)
-    with expect.stage(WIDE):
-        _widens_by_itself(student, 9, 3, seed)
-        if expect.stands(PATTERN):
-            _of_blocks(student, 6, 2, 0, seed)
-        if expect.stands(PATTERN) and expect.stands(LOTTERY):
-            for sizes in ((9, 3, 1), (8, 2, 2), (5, 2, 4)):
-                _of_blocks(student, *sizes, seed)
-            _of_blocks(student, 9, 2, 2, seed + 1)
-    with expect.stage(LOTTERY), expect.care():
-        if expect.stands(PATTERN):
-            _of_blocks(student, 7, 1, 2, seed)
-    with expect.stage(WIDE), expect.care():
-        if expect.stands(PATTERN) and expect.stands(LOTTERY):
-            for sizes in ((1, 3, 1), (2, 1, 2), (3, 2, 1)):
-                _of_blocks(student, *sizes, seed)
-
-
-def _of_blocks(student, n_blocks, block_size, n_random, seed):
-    got = student(n_blocks, block_size, n_random, seed)
-    T = n_blocks * block_size
-    sees = _bigbird(n_blocks, n_random, seed)
-    expected = _loop(T, T, lambda i, j: sees[i // block_size][j // block_size])
-    size = f"n_blocks={n_blocks}, block_size={block_size}, n_random={n_random}"
-    _mask(got, expected, f"the mask for {size} and seed={seed} is wrong")
-
-
-def _draws_by_itself(student, n_blocks, n_random, seed):
-    """The winners, where they are the same whatever becomes of neighbours and global blocks."""
-    sees = _bigbird(n_blocks, n_random, seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed)).tolist()
-    got = student(n_blocks, 1, n_random, seed)
-    expect.shape(got, (n_blocks, n_blocks), axes="T, T")
-    for i in range(3, n_blocks - 3):
-        far = [j for j in range(1, n_blocks - 1) if abs(i - j) > 2]
-        others = [j for j in range(n_blocks) if abs(i - j) > 1]
-        if not set(sorted(others, key=lambda j, i=i: -lottery[i][j])[:n_random]) <= set(far):
-            continue
-        drawn, wanted = ([j for j in far if row[j]] for row in (got[i].tolist(), sees[i]))
-        what = f"with seed={seed} block {i} of {n_blocks} does not see the winners of its row"
-        expect.true(drawn == wanted, what, f"far off it sees {drawn}", f"{wanted}")
-
-
-def _widens_by_itself(student, n_blocks, block_size, seed):
-    """Blocks without random ones, but for what is global and for those that are two apart."""
-    got, T = student(n_blocks, block_size, 0, seed), n_blocks * block_size
-    expect.shape(got, (T, T), axes="T, T")
-    for i, j in itertools.product(range(block_size, T - block_size), repeat=2):
-        apart = abs(i // block_size - j // block_size)
-        seen = "sees" if got[i, j] else "does not see"
-        what = f"with blocks of {block_size} positions the mask is wrong"
-        near = f"[{i}, {j}] = {got[i, j].item()}: query {i} {seen} key {j}"
-        expect.true(apart == 2 or bool(got[i, j]) == (apart < 2), what, near, "the opposite there")
-
-
-def _repeats_itself(student, seed):
-    masks = [student(40, 1, 3, seed), student(40, 1, 3, seed)]
-    same = all(isinstance(mask, torch.Tensor) for mask in masks) and torch.equal(*masks)
-    what = "two calls with the same seed give two masks"
-    expect.true(same, what, "other random blocks in the second call", "the same blocks")
-
-
-def _bigbird(n_blocks, n_random, seed):
-    """Which block sees which, as rows of bools."""
-    lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed)).tolist()
-    rows = []
-    for i in range(n_blocks):
-        known = {j for j in range(n_blocks) if abs(i - j) <= 1 or {i, j} & {0, n_blocks - 1}}
-        others = sorted(set(range(n_blocks)) - known, key=lambda j, i=i: -lottery[i][j])
-        known |= set(others[:n_random])
-        rows.append([j in known for j in range(n_blocks)])
-    return rows
-
-
-@check(
-    rests_on=(
-        "A key must be allowed by all masks.",
-        "with no mask at all the result is `None`",
-        "bool tensors whose shapes broadcast to each other",
-    )
-)
-def combine_masks(student, draw):
-    """Logical and of any number of masks, with broadcasting; None restricts nothing."""
-    causal = torch.tensor([[True, False], [True, True]])
-    second_only = torch.tensor([[False, True], [False, True]])
-    expected = torch.tensor([[False, False], [False, True]])
-    _mask(student(causal, second_only), expected, "two masks worked by hand are combined wrongly")
-
-    padding, square = draw.uniform(2, 1, 7) < 0.6, draw.uniform(5, 7) < 0.6
-    third = draw.uniform(2, 5, 7) < 0.8
-    expected = _both(padding, square)
-    axes = "B, T_q, T_k"
-    _mask(student(padding, square), expected, "(2, 1, 7) and (5, 7) are combined wrongly", axes)
-    _mask(student(square, padding), expected, "(5, 7) and (2, 1, 7) are combined wrongly", axes)
-    expected = expected.logical_and(third)
-    what = "three masks are combined wrongly"
-    _mask(student(padding, square, third), expected, what, axes)
-    _mask(student(draw.strided(third), square, draw.strided(padding)), expected, what, axes)
-    for masks in ((padding, None, square, third), (None, third, padding, None, square)):
-        _mask(student(*masks), expected, "with None between the masks the result is wrong", axes)
-    _mask(student(None, square, None), square, "None should restrict nothing", "T_q, T_k")
-    _mask(student(square), square, "a single mask should come out as it is", "T_q, T_k")
-    both = square & third[1]
-    _mask(student(square, third[1]), both, "two masks (5, 7) are combined wrongly", "T_q, T_k")
-    four = student(third, padding, ~square, torch.ones(1, 7).bool())
-    expected = _both(padding, ~square) & third
-    _mask(four, expected, "four masks are combined wrongly", axes)
-    for nothing in ((), (None,), (None, None)):
-        result = student(*nothing)
-        expect.true(
-            result is None, "without a mask the result is not None", expect.describe(result)
-        )
-    one, row = padding[:1], square[:1]
-    with expect.care():
-        _mask(student(one, row), one & row, "masks of one row are combined wrongly", axes)
-    with expect.care():
-        _mask(student(one, None), one, "a single mask (1, 1, 7) should come out as it is", axes)
-
-
-def _both(padding, square):
-    rows = [
-        [[p and s for p, s in zip(pads[0], row, strict=True)] for row in square.tolist()]
-        for pads in padding.tolist()
-    ]
-    return torch.tensor(rows)
 
 
 def _reference(q, k, v, mask=None):
@@ -449,6 +279,7 @@ def _obeys(student, q, k, v, mask, when):
 AT_T, BEFORE = "where a leak shows at t", "where it shows only before t"
 ALIKE = "where the future is all zeros or all alike"
 BOOL = "True and False have neither precision nor gradient"
+TEXTS = "texts go in, and texts come out"
 
 
 @check(
@@ -552,6 +383,49 @@ def _suspect_fits(name, x, t):
     expect.true(fits, "x does not fit the exercise", expect.describe(x), wanted)
     inside = type(t) is int and 0 <= t < len(x)
     expect.true(inside, "t is no position of x", repr(t), f"an int from 0 to {len(x) - 1}")
+
+
+@check(
+    without={
+        "device": TEXTS,
+        "float32": TEXTS,
+        "gradients": TEXTS,
+        "large": TEXTS,
+    },
+    rests_on=(
+        "Try the companions one at a time, each in a batch with the text",
+        "return those beside which the text's translation is not what it is alone",
+        "list of those companions, in the order of others",
+    ),
+)
+def companions_that_matter(student, draw):
+    """Translators that nobody leads, that longer companions lead, and that any companion leads."""
+    text = f"a{draw.choice('cde')}{draw.choice('fgh')}ib"
+    same, short, long = text[::-1], text[:3], text * 2
+    others = [short, long, same, "x" * 6, text, "y", "z" * 9]
+    longer = [long, "x" * 6, "z" * 9]
+    for led_by, wanted in (("nobody", []), ("longer", longer), ("number", others)):
+        translate = {STAND_IN: InCompany.__name__, "led_by": led_by}
+        _matter(student, translate, led_by, text, others, wanted)
+        _matter(student, translate, led_by, text, others[::-1], wanted[::-1])
+    _matter(student, translate, "number", text, [text], [text])
+    with expect.care():
+        _matter(student, translate, "number", text, [], [])
+
+
+LED_BY = {
+    "nobody": "a translator that always gives the same",
+    "longer": "a translator that longer companions lead astray",
+    "number": "a translator that any companion leads astray",
+}
+
+
+def _matter(student, translate, led_by, text, others, wanted):
+    found = student(translate, text, others)
+    what = f"with {LED_BY[led_by]}, the text {text!r} and the companions {others}"
+    fits = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
+    expect.true(fits, f"{what} no list of texts is returned", expect.describe(found), wanted)
+    expect.true(list(found) == wanted, f"{what} the result is wrong", list(found), wanted)
 
 
 @check(

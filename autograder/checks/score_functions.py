@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
-from autograder.checking.toolbox.registry import check
+from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, check
 
 F64 = torch.float64
 
@@ -120,6 +120,38 @@ def _kind_and_weights(kind, d, weights):
 def break_as_bilinear(student, draw):
     """An input on which swaps_v_and_u is wrong."""
     counterexamples.judge(student, "as_bilinear", "swaps_v_and_u", allowed=_kind_and_weights)
+
+
+@check(
+    without={
+        "care": "only a whole number goes in",
+        "gradients": "points that are placed by hand are not learned",
+        ONE_RIGHT_ANSWER: "points may be placed in many ways",
+    },
+    rests_on=(
+        "gives each query more than 0.9 of the weight on its key",
+        "Query 0 finds the last key, query 1 the last but one",
+        "queries (pairs, 2) and keys (pairs, 2)",
+    ),
+)
+def crossing_in_a_plane(student, draw):
+    """Every query has nearly all of its weight on the key that it should find."""
+    for pairs in (2, 3, 6, draw.choice(range(7, 20)), 60):
+        queries, keys = expect.parts(student(pairs), "queries", "keys")
+        expect.shape(queries, (pairs, 2), axes="pairs, 2")
+        expect.shape(keys, (pairs, 2), axes="pairs, 2")
+        weights = torch.softmax(queries.to(F64) @ keys.to(F64).T, dim=1)
+        expect.finite(weights, f"with {pairs} pairs the weights are not finite")
+        for query, row in enumerate(weights):
+            key = pairs - 1 - query
+            best, most, own = int(row.argmax()), row.max().item(), row[key].item()
+            what = f"of {pairs} queries, query {query} does not find key {key}"
+            got = f"its largest weight, {most:.2f}, is on key {best}"
+            expect.true(best == key, what, got, f"more than 0.9 on key {key}")
+            what = (
+                f"of {pairs} queries, query {query} finds key {key}, but gives it too little weight"
+            )
+            expect.true(own > 0.9, what, f"{own:.2f}", "more than 0.9")
 
 
 @check(

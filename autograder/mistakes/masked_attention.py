@@ -10,95 +10,50 @@ from attention.masked_attention import suspect
 from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
-def _real(lengths, T):
-    return torch.arange(T) < lengths[:, None]
-
-
-@alternative("padding_mask")
-def sequence_after_sequence(lengths, T):
-    mask = torch.zeros(len(lengths), 1, T, dtype=torch.bool, device=lengths.device)
-    for b, length in enumerate(lengths.tolist()):
-        mask[b, 0, :length] = True
+@alternative("packed_mask")
+def query_after_query(document, T_q):
+    B, T_k = document.shape
+    mask = torch.zeros(B, T_q, T_k, dtype=torch.bool, device=document.device)
+    for b, of in enumerate(document.tolist()):
+        for row in range(T_q):
+            i = T_k - T_q + row
+            for j in range(i + 1):
+                mask[b, row, j] = of[i] == of[j] != 0
     return mask
 
 
-@alternative("padding_mask")
-def counts_down(lengths, T):
-    left = lengths.reshape(-1, 1, 1) - lengths.new_ones(1, 1, T).cumsum(-1)
-    return left >= 0
+@alternative("packed_mask")
+def end_of_a_triangle(document, T_q):
+    B, T = document.shape
+    past = torch.ones(T, T, dtype=torch.bool, device=document.device).tril()
+    same = torch.eq(document.unsqueeze(-1), document.unsqueeze(-2)) & (document != 0)[..., None]
+    return (past & same)[:, -T_q:]
 
 
-@careless("padding_mask")
-def positions_on_the_cpu(lengths, T):
-    return _real(lengths, T)[:, None, :]
+@careless("packed_mask")
+def triangle_on_the_cpu(document, T_q):
+    past = torch.ones(T_q, document.shape[1]).tril(document.shape[1] - T_q).bool()
+    of = document[:, -T_q:, None]
+    return past & (of == document[:, None]) & (of > 0)
 
 
-@careless("padding_mask")
-def writes_true_into_a_new_mask(lengths, T):
-    mask = torch.zeros(len(lengths), 1, T).bool()
-    for b, length in enumerate(lengths):
-        mask[b, 0, :length] = True
-    return mask
+@careless("packed_mask")
+def renames_the_padding(document, T_q):
+    real = document > 0
+    document[~real] = -torch.arange(1, 1 + int((~real).sum()), dtype=document.dtype)
+    past = torch.ones(document.shape[1], document.shape[1]).bool().tril()
+    return (past & (document[:, :, None] == document[:, None]) & real[:, None])[:, -T_q:]
 
 
-@alternative("causal_mask")
-def compares_positions(T, device=None):
-    position = torch.arange(T, device=device)
-    return position.unsqueeze(0) <= position.unsqueeze(1)
-
-
-@alternative("causal_mask")
-def position_after_position(T, device=None):
-    return torch.tensor([[j <= i for j in range(T)] for i in range(T)], device=device)
-
-
-@careless("causal_mask")
-def forgets_the_device(T, device=None):
-    return torch.ones(T, T).tril().bool()
-
-
-@careless("causal_mask")
-def fills_row_after_row(T, device=None):
-    mask = torch.zeros(T, T, dtype=torch.bool)
-    for i in range(T):
-        mask[i, : i + 1] = True
-    return mask
-
-
-def _band(T, window, low=None):
+def _band(T, window):
     i = torch.arange(T)
-    gap = i[:, None] - i
-    return (gap <= window) & (gap >= (-window if low is None else low))
+    return (i[:, None] - i).abs() <= window
 
 
-@alternative("local_mask")
-def cuts_two_triangles(T, window, device=None):
-    return torch.ones(T, T, dtype=torch.bool, device=device).tril(window).triu(-window)
-
-
-@alternative("local_mask")
-def in_two_loops(T, window, device=None):
-    mask = torch.zeros(T, T).bool()
-    for i in range(T):
-        mask[i, max(0, i - window) : i + window + 1] = True
-    return mask.to(device)
-
-
-@careless("local_mask")
-def band_on_the_cpu(T, window, device=None):
-    return _band(T, window)
-
-
-@careless("local_mask")
-def pair_after_pair(T, window, device=None):
-    return torch.tensor([[abs(i - j) <= window for j in range(T)] for i in range(T)])
-
-
-def _longformer(T, window, global_positions, rows=True, columns=True):
+def _longformer(T, window, global_positions):
     mask = _band(T, window)
     for position in global_positions:
-        mask[position] |= rows
-        mask[:, position] |= columns
+        mask[position] = mask[:, position] = True
     return mask
 
 
@@ -128,90 +83,6 @@ def empties_the_list(T, window, global_positions, device=None):
         g = global_positions.pop()
         mask[g, :] = mask[:, g] = True
     return mask
-
-
-def _bigbird(
-    n_blocks, block_size, n_random, seed, window=1, ends=(0, -1), rows=True, columns=True,
-    one_row=False, largest=True, exclude=True, generator=None,
-):  # fmt: skip
-    generator = generator or torch.Generator().manual_seed(seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=generator)
-    sees = _band(n_blocks, window)
-    for end in ends:
-        sees[end] |= rows
-        sees[:, end] |= columns
-    if one_row:
-        lottery = lottery[:1].expand(n_blocks, -1)
-    if exclude:
-        lottery = lottery.masked_fill(sees, -1.0 if largest else 2.0)
-    winners = lottery.topk(n_random, dim=1, largest=largest).indices
-    sees = sees.scatter(1, winners, True)
-    return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)
-
-
-@alternative("bigbird_mask")
-def block_after_block(n_blocks, block_size, n_random, seed):
-    lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed))
-    mask = torch.zeros(n_blocks * block_size, n_blocks * block_size, dtype=torch.bool)
-    for i in range(n_blocks):
-        ends = {0, n_blocks - 1}
-        seen = set(range(n_blocks)) if i in ends else {i - 1, i, i + 1} | ends
-        left = [j for j in lottery[i].argsort(descending=True).tolist() if j not in seen]
-        for j in seen | set(left[:n_random]):
-            rows = slice(i * block_size, (i + 1) * block_size)
-            mask[rows, j * block_size : (j + 1) * block_size] = True
-    return mask
-
-
-@alternative("bigbird_mask")
-def with_kronecker(n_blocks, block_size, n_random, seed):
-    blocks = _bigbird(n_blocks, 1, n_random, seed).int()
-    return torch.kron(blocks, torch.ones(block_size, block_size, dtype=torch.int32)).bool()
-
-
-@careless("bigbird_mask")
-def seeds_everything(n_blocks, block_size, n_random, seed):
-    torch.manual_seed(seed)
-    return _bigbird(n_blocks, block_size, n_random, seed, generator=torch.default_generator)
-
-
-@careless("bigbird_mask")
-def seeds_to_be_sure(n_blocks, block_size, n_random, seed):
-    random.seed(seed)
-    return _bigbird(n_blocks, block_size, n_random, seed)
-
-
-@alternative("combine_masks")
-def with_stack_and_all(*masks):
-    masks = [mask for mask in masks if mask is not None]
-    return torch.stack(torch.broadcast_tensors(*masks)).all(0) if masks else None
-
-
-@alternative("combine_masks")
-def forbids_by_or(*masks):
-    forbidden = None
-    for mask in masks:
-        if mask is None:
-            continue
-        forbidden = ~mask if forbidden is None else torch.logical_or(forbidden, ~mask)
-    return None if forbidden is None else ~forbidden
-
-
-@careless("combine_masks")
-def begins_with_true(*masks):
-    combined = None if all(mask is None for mask in masks) else torch.tensor([True])
-    for mask in masks:
-        combined = combined if mask is None else combined & mask
-    return combined
-
-
-@careless("combine_masks")
-def writes_where_it_fits(*masks):
-    masks = [mask for mask in masks if mask is not None]
-    for mask in masks[1:]:
-        fits = torch.broadcast_shapes(masks[0].shape, mask.shape) == masks[0].shape
-        masks[0] = masks[0].logical_and_(mask) if fits else masks[0] & mask
-    return masks[0] if masks else None
 
 
 def _attend(q, k, v, mask, return_weights, fill=-math.inf, dim=-1, repair=None):
@@ -327,6 +198,41 @@ def shuffles_the_seeds(name, x, t):
     )
 
 
+@alternative("companions_that_matter")
+def in_a_loop(translate, text, others):
+    (alone,), found = translate([text]), []
+    for other in others:
+        beside, _ = translate([text, other])
+        if beside != alone:
+            found.append(other)
+    return found
+
+
+@alternative("companions_that_matter")
+def behind_its_companion(translate, text, others):
+    alone = translate([text])
+    return [other for other in others if translate([other, text])[1:] != alone]
+
+
+@careless("companions_that_matter")
+def empties_the_list_of_others(translate, text, others):
+    alone, found = translate([text])[0], []
+    while others:
+        other = others.pop(0)
+        if translate([text, other])[0] != alone:
+            found.append(other)
+    return found
+
+
+@careless("companions_that_matter")
+def seeds_before_every_batch(translate, text, others):
+    def first(texts):
+        torch.manual_seed(0)
+        return translate(texts)[0]
+
+    return [other for other in others if first([text, other]) != first([text])]
+
+
 def _slide(q, k, v, window, reach=None, low=None, scale=True, hide=True):
     reach = window if reach is None else reach
     offsets = range(-reach if low is None else low, reach + 1)
@@ -385,36 +291,14 @@ def slides_in_single_precision(q, k, v, window):
 
 
 _BOOL = "True and False have no gradient"
-_EVEN = "a distance has no sign"
 _ERASED = (
     "a row that is hidden as a whole becomes NaN, which the second masked_fill erases, and its "
     "gradient with it; the first sends 0 to the scores that it replaced"
 )
-_LOWEST = "the numbers of the lottery are not negative, so 0 and all below it lose"
 _CHANGED = "it changes the future all the same, and no layer here overlooks a change of this kind"
 _TOGETHER = "all arguments live on one device"
 EQUIVALENT = {
-    "padding_mask: whose result is cut off from the gradient: "
-    "return real[:, None, :].detach()": _BOOL,
-    "causal_mask: whose result is cut off from the gradient: "
-    "return torch.ones(T, T, dtype=torch.bool, device=device).tril().detach()": _BOOL,
-    "local_mask: whose result is cut off from the gradient: "
-    "return ((position[:, None] - position[None, :]).abs() <= window).detach()": _BOOL,
-    "local_mask: with the two sides of one `-` exchanged: "
-    "return (position[None, :] - position[:, None]).abs() <= window": _EVEN,
     "longformer_mask: whose result is cut off from the gradient: return mask.detach()": _BOOL,
-    "bigbird_mask: with the two sides of one `-` exchanged: "
-    "sees = (block - block[:, None]).abs() <= 1": _EVEN,
-    "bigbird_mask: without `dim` in one call of `topk`: "
-    "winners = lottery.masked_fill(sees, -1.0).topk(n_random).indices": (
-        "topk runs along the last axis if none is given"
-    ),
-    "bigbird_mask: with the first axis or item once where the last belongs: "
-    "winners = lottery.masked_fill(sees, 0).topk(n_random, dim=1).indices": _LOWEST,
-    "bigbird_mask: with one constant twice as large: "
-    "winners = lottery.masked_fill(sees, -2.0).topk(n_random, dim=1).indices": _LOWEST,
-    "bigbird_mask: whose result is cut off from the gradient: return sees"
-    ".repeat_interleave(block_size, 0).repeat_interleave(block_size, 1).detach()": _BOOL,
     "masked_attention: with one `&` left out: hidden = ~mask": _ERASED,
     "masked_attention: without `dim` in one call of `any`: "
     "hidden = ~mask & mask.any(keepdim=True)": _ERASED,

@@ -51,6 +51,21 @@ def in_single_precision(kind, d, weights):
     return torch.eye(d) * (d**-0.5 if kind == "scaled_dot" else 1)
 
 
+@alternative("crossing_in_a_plane")
+def point_after_point(pairs):
+    turns = [2 * math.pi * (i + 0.3) / pairs for i in range(pairs)]
+    keys = torch.tensor([[math.sin(turn), math.cos(turn)] for turn in turns])
+    return 10 * pairs**2 * keys[range(pairs - 1, -1, -1)], keys
+
+
+@alternative("crossing_in_a_plane")
+def on_a_parabola(pairs):
+    x = torch.arange(pairs, dtype=torch.float64)
+    keys = torch.stack([x, -(x**2)], 1)
+    wanted = x.flip(0)
+    return 9 * torch.stack([2 * wanted, torch.ones_like(x)], 1), keys
+
+
 def _squares(q, k):
     return (q * q).sum(2)[:, :, None], (k * k).sum(2)[:, None]
 

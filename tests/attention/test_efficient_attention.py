@@ -18,7 +18,7 @@ from attention.efficient_attention import (
     positive_features,
 )
 from attention.experiments import efficient_attention
-from attention.masked_attention import local_mask, masked_attention
+from attention.masked_attention import masked_attention
 from attention.provided.files import ROOT
 from attention.provided.measuring.memory import peak_mib
 from attention.scaled_dot_product_attention import attention_multiplications
@@ -53,7 +53,8 @@ def test_causal_linear_attention_in_blocks(block):
 @given(st.integers(1, 30), st.integers(1, 12))
 def test_the_window_in_blocks_is_the_local_mask(T, window):
     q, k, v = qkv(T, T)
-    expected = masked_attention(q, k, v, local_mask(T, window))
+    band = torch.ones(T, T, dtype=torch.bool).triu(-window).tril(window)
+    expected = masked_attention(q, k, v, band)
     torch.testing.assert_close(efficient_attention.window_in_blocks(q, k, v, window), expected)
 
 

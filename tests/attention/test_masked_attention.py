@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from attention.masked_attention import (
-    bigbird_mask,
     masked_attention,
     sliding_window_attention,
 )
@@ -27,10 +26,3 @@ def test_sliding_window_never_makes_the_matrix():
     q = torch.randn(T, 2, requires_grad=True)
     sliding_window_attention(q, q, q, 2).sum().backward()
     assert q.grad.isfinite().all()
-
-
-def test_bigbird_takes_no_random_numbers_of_others():
-    before = torch.get_rng_state()
-    drawn = bigbird_mask(10, 2, n_random=2, seed=7)
-    assert before.equal(torch.get_rng_state())
-    assert not drawn.equal(bigbird_mask(10, 2, n_random=2, seed=8))

@@ -21,7 +21,6 @@ from autograder.self_study.check import check_notebook
 from tests.autograder.one import grade_submission
 
 pytestmark = pytest.mark.serial
-SLUG = "06_masked_attention"
 
 
 def cell_of(notebook, name):
@@ -29,7 +28,8 @@ def cell_of(notebook, name):
 
 
 def stub(notebook, name):
-    cell_of(notebook, name).source = cell_of(sample_class.blank(SLUG), name).source
+    slug = next(slug for slug, states in STATES.items() if name in states)
+    cell_of(notebook, name).source = cell_of(sample_class.blank(slug), name).source
 
 
 def wrong_syntax(notebook, name):
@@ -77,79 +77,89 @@ def in_a_cell_of_its_own(notebook, name):
 
 
 STATES = {
-    "padding_mask": (stub, "padding_mask: nothing here yet: write about"),
-    "causal_mask": (wrong_syntax, "causal_mask: it is not defined."),
-    "local_mask": (stops, "local_mask: it is not defined."),
-    "longformer_mask": (deleted, "longformer_mask: it is not defined."),
-    "bigbird_mask": (twice_the_second_wrong, "bigbird_mask: "),
-    "combine_masks": (renamed, "combine_masks: it is not defined."),
-    "masked_attention": (in_a_cell_of_its_own, ""),
-    "leaks": (imported, "leaks: this answer was not written in the notebook."),
-    "sliding_window_attention": (below_its_check, ""),  # graded in its place
+    "06_masked_attention": {
+        "packed_mask": (stub, "packed_mask: nothing here yet: write about"),
+        "companions_that_matter": (wrong_syntax, "companions_that_matter: it is not defined."),
+        "break_leaks": (stops, "break_leaks: it is not defined."),
+        "longformer_mask": (deleted, "longformer_mask: it is not defined."),
+        "masked_attention": (in_a_cell_of_its_own, ""),
+        "leaks": (imported, "leaks: this answer was not written in the notebook."),
+        "sliding_window_attention": (below_its_check, ""),  # graded in its place
+    },
+    "04_score_functions": {
+        "as_bilinear": (twice_the_second_wrong, "as_bilinear: "),
+        "gaussian_scores": (renamed, "gaussian_scores: it is not defined."),
+    },
 }
 
 # Where cells run one after the other, an answer below its check is not there yet.
 BELOW = {"sliding_window_attention": "sliding_window_attention: it is not defined."}
 
 
+@pytest.fixture(scope="module", params=STATES)
+def slug(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def notebook():
-    made = sample_class.solved(SLUG)
-    for name, (change, _) in STATES.items():
+def notebook(slug):
+    made = sample_class.solved(slug)
+    for name, (change, _) in STATES[slug].items():
         change(made, name)
     made.cells = [cell for cell in made.cells if not cell_metadata.is_demo(cell)]
     return made
 
 
 @pytest.fixture(scope="module")
-def graded(notebook):
-    with Sandbox(SLUG, "auto", Limits()) as box:
-        result = grade_submission(sample_class.solved(SLUG), parse(copy.deepcopy(notebook)), box)[1]
+def graded(slug, notebook):
+    with Sandbox(slug, "auto", Limits()) as box:
+        result = grade_submission(sample_class.solved(slug), parse(copy.deepcopy(notebook)), box)[1]
     return {one.name: one.reason for one in result.exercises}
 
 
-def first_lines(told):
-    return {name: told.get(name, "").split("\n")[0] for name in STATES}
+def first_lines(told, slug):
+    return {name: told.get(name, "").split("\n")[0] for name in STATES[slug]}
 
 
-def test_what_is_said_is_true_of_each_state(graded):
-    for name, (_, begins) in STATES.items():
+def test_what_is_said_is_true_of_each_state(slug, graded):
+    for name, (_, begins) in STATES[slug].items():
         assert graded[name].startswith(begins) and (begins or not graded[name]), graded[name]
-    assert "SyntaxError: '(' was never closed" in graded["causal_mask"]
-    assert "its cell stops with ModuleNotFoundError" in graded["local_mask"]
-    assert "its cell is missing" in graded["longformer_mask"]
+    if slug.startswith("06"):
+        assert "SyntaxError: '(' was never closed" in graded["companions_that_matter"]
+        assert "its cell stops with ModuleNotFoundError" in graded["break_leaks"]
+        assert "its cell is missing" in graded["longformer_mask"]
 
 
-def test_autograder_check_says_what_the_grading_says(notebook, graded, tmp_path):
-    path = tmp_path / f"{SLUG}.ipynb"
+def test_autograder_check_says_what_the_grading_says(slug, notebook, graded, tmp_path):
+    path = tmp_path / f"{slug}.ipynb"
     nbformat.write(notebook, path)
     said = {line.name: line.message for line in check_notebook(path)}
-    assert first_lines(said) == first_lines(graded)
-    for name in ("causal_mask", "local_mask", "longformer_mask", "combine_masks"):
+    assert first_lines(said, slug) == first_lines(graded, slug)
+    for name in said.keys() & {"companions_that_matter", "break_leaks", "longformer_mask"}:
         assert said[name] == graded[name]
 
 
-def test_a_kernel_says_what_the_grading_says(notebook, graded, tmp_path):
+def test_a_kernel_says_what_the_grading_says(slug, notebook, graded, tmp_path):
     ran = copy.deepcopy(notebook)
     nbclient.NotebookClient(ran, timeout=None, allow_errors=True).execute(cwd=str(tmp_path))
-    assert first_lines(_checks_of(ran)) == first_lines(graded | BELOW)
+    assert first_lines(_checks_of(ran), slug) == first_lines(graded | BELOW, slug)
 
 
 @pytest.mark.long
-def test_validate_says_what_the_grading_says(notebook, graded, tmp_path):
-    path = tmp_path / f"{SLUG}.ipynb"
+def test_validate_says_what_the_grading_says(slug, notebook, graded, tmp_path):
+    path = tmp_path / f"{slug}.ipynb"
     nbformat.write(notebook, path)
     c = Config()
     validation.configure(c)
     failed = Validator(config=c).validate(str(path))["failed"]
     said = {one["raw_error"].split(":")[0]: one["raw_error"] for one in failed}
-    assert first_lines(said) == first_lines(graded)
+    assert first_lines(said, slug) == first_lines(graded, slug)
 
 
 def test_a_retyped_cell_is_told(tmp_path):
-    made = sample_class.solved(SLUG)
+    made = sample_class.solved("06_masked_attention")
     turned_into_markdown(made, "leaks")
-    path = tmp_path / f"{SLUG}.ipynb"
+    path = tmp_path / "06_masked_attention.ipynb"
     nbformat.write(made, path)
     c = Config()
     validation.configure(c)

@@ -17,6 +17,7 @@ from attention import (
     training,
     translation,
 )
+from attention.experiments import masked_attention as masks_drawn
 from attention.provided.figures import moving
 from tests.browser import lab
 
@@ -135,11 +136,11 @@ def test_scale(show):
 def test_masks(show):
     one, T = show("masks"), 24
     masks = {
-        "local": lambda n: masked_attention.local_mask(T, n),
+        "local": lambda n: masked_attention.longformer_mask(T, n, []),
         "causal": lambda n: masked_attention.causal_mask(T),
-        "padding": lambda n: masked_attention.padding_mask(torch.tensor([n]), T)[0].expand(T, T),
+        "padding": lambda n: (torch.arange(T) < n).expand(T, T),
         "Longformer, global 0": lambda n: masked_attention.longformer_mask(T, n, [0]),
-        "BigBird, blocks of 2": lambda n: masked_attention.bigbird_mask(12, 2, 1, seed=0),
+        "BigBird, blocks of 2": lambda n: masks_drawn.bigbird(),
         "full": lambda n: torch.ones(T, T, dtype=torch.bool),
     }
     for index, (name, mask) in enumerate(masks.items()):

@@ -13,11 +13,10 @@ from attention.experiments.masked_attention import (
     least_loss,
     steps_to_meet,
     train_speller,
-    weight_on_padding,
     what_leaks_are_worth,
     wrong_ways_to_mask,
 )
-from attention.masked_attention import causal_mask, local_mask, masked_attention
+from attention.masked_attention import causal_mask, longformer_mask, masked_attention
 
 
 def causal(q, k, v):
@@ -26,15 +25,13 @@ def causal(q, k, v):
 
 @pytest.mark.parametrize(("window", "steps"), [(0, None), (1, 8), (2, 4), (3, 3), (8, 1)])
 def test_a_window_needs_as_many_layers_as_it_takes_steps_from_end_to_end(window, steps):
-    assert steps_to_meet(local_mask(9, window)) == steps
+    assert steps_to_meet(longformer_mask(9, window, [])) == steps
 
 
-def test_wrong_ways_to_mask_are_wrong_and_padding_takes_its_share():
+def test_wrong_ways_to_mask_are_wrong():
     right, filled, late, lowest = wrong_ways_to_mask(masked_attention, causal_mask).values()
     assert torch.equal(right[0], torch.zeros(4))
     assert filled[1, 3] > 0 and late[1].sum() < 0.99 and lowest[0].tolist() == [0.25] * 4
-    shares = weight_on_padding()
-    assert shares[2] == [0, 0, 0] and min(shares[20]) > max(shares[10])
     assert len(what_leaks_are_worth().lines) == 4
 
 

@@ -10,82 +10,6 @@ from attention.masked_attention import suspect
 from tests.locked.careless import careless
 
 
-@careless("padding_mask", "device", how="positions without a device")
-def padding_mask_1(lengths, T):
-    return (torch.arange(T)[None, :] < lengths[:, None]).unsqueeze(1)
-
-
-@careless("padding_mask", "device", how="row by row into zeros without a device")
-def padding_mask_2(lengths, T):
-    mask = torch.zeros(len(lengths), 1, T, dtype=torch.bool)
-    for b, n in enumerate(lengths):
-        mask[b, 0, :n] = True
-    return mask
-
-
-@careless("padding_mask", "numpy", how="a comparison in NumPy")
-def padding_mask_3(lengths, T):
-    return torch.from_numpy(np.arange(T)[None, None, :] < lengths.numpy()[:, None, None])
-
-
-@careless("padding_mask", "device", "plain_numbers", how="lists of True and False")
-def padding_mask_4(lengths, T):
-    return torch.tensor([[[j < n for j in range(T)]] for n in lengths.tolist()])
-
-
-@careless("causal_mask", "numpy", how="NumPy's lower triangle")
-def causal_mask_1(T, device=None):
-    return torch.tensor(np.tri(T, dtype=bool), device=device)
-
-
-@careless("causal_mask", "plain_numbers", how="lists of True and False")
-def causal_mask_2(T, device=None):
-    return torch.tensor([[j <= i for j in range(T)] for i in range(T)], device=device)
-
-
-@careless("causal_mask", "dtype", how="a triangle of float32 compared with 0")
-def causal_mask_3(T, device=None):
-    return torch.ones(T, T, dtype=torch.float32, device=device).tril() > 0
-
-
-@careless("local_mask", "plain_numbers", how="lists of True and False")
-def local_mask_1(T, window, device=None):
-    rows = [[abs(i - j) <= window for j in range(T)] for i in range(T)]
-    return torch.tensor(rows, dtype=torch.bool, device=device)
-
-
-@careless("local_mask", "numpy", how="a table of distances in NumPy")
-def local_mask_2(T, window, device=None):
-    places = np.arange(T)
-    return torch.tensor(np.abs(places[:, None] - places[None, :]) <= window, device=device)
-
-
-@careless("combine_masks", "device", how="begins with a scalar True without a device")
-def combine_masks_1(*masks):
-    result, found = torch.tensor(True), False
-    for mask in masks:
-        if mask is not None:
-            result, found = result & mask, True
-    return result if found else None
-
-
-@careless("combine_masks", "dtype", how="multiplies masks as numbers of float32")
-def combine_masks_2(*masks):
-    result = None
-    for mask in masks:
-        if mask is not None:
-            result = mask.float() if result is None else result * mask.float()
-    return None if result is None else result > 0
-
-
-@careless("combine_masks", "extra_axis", how="broadcasts first, then stacks and asks for all")
-def combine_masks_3(*masks):
-    masks = [mask for mask in masks if mask is not None]
-    if not masks:
-        return None
-    return torch.stack(torch.broadcast_tensors(*masks)).all(dim=0)
-
-
 @careless("masked_attention", "device", how="scalar tensors beside where")
 def masked_attention_1(q, k, v, mask=None, return_weights=False):
     scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
@@ -196,36 +120,6 @@ def longformer_mask_3(T, window, global_positions, device=None):
         mask[g] = True
         mask[:, g] = True
     return mask
-
-
-@careless("bigbird_mask", "plain_numbers", how="blocks in lists, winners by sorting")
-def bigbird_mask_1(n_blocks, block_size, n_random, seed):
-    generator = torch.Generator().manual_seed(seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=generator)
-    ends, rows = (0, n_blocks - 1), []
-    for i in range(n_blocks):
-        row = [abs(i - j) <= 1 or i in ends or j in ends for j in range(n_blocks)]
-        left = [j for j in range(n_blocks) if not row[j]]
-        for j in sorted(left, key=lambda j: -lottery[i, j].item())[:n_random]:
-            row[j] = True
-        rows.append(row)
-    T = n_blocks * block_size
-    return torch.tensor(
-        [[rows[a // block_size][b // block_size] for b in range(T)] for a in range(T)]
-    )
-
-
-@careless("bigbird_mask", "numpy", how="argsort and the Kronecker product of NumPy")
-def bigbird_mask_2(n_blocks, block_size, n_random, seed):
-    generator = torch.Generator().manual_seed(seed)
-    lottery = torch.rand(n_blocks, n_blocks, generator=generator).numpy()
-    place = np.arange(n_blocks)
-    mask = np.abs(place[:, None] - place) <= 1
-    mask[[0, -1]] = True
-    mask[:, [0, -1]] = True
-    winners = np.argsort(np.where(mask, np.inf, -lottery), axis=1)[:, :n_random]
-    np.put_along_axis(mask, winners, True, axis=1)
-    return torch.from_numpy(np.kron(mask, np.ones((block_size, block_size), dtype=bool)))
 
 
 @careless("sliding_window_attention", "device", how="a table of positions without a device")
