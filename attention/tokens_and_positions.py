@@ -33,7 +33,6 @@ def embed(ids, table):
     tensor([[[10., 12., 14., 16.],
              [ 2.,  4.,  6.,  8.]]])
     """
-    # exercise: about 1 line
     return table[ids] * math.sqrt(table.shape[1])  # (B, T, d_model)
 
 
@@ -64,19 +63,39 @@ def sinusoidal_positions(positions, d_model):
     return pairs.flatten(start_dim=1)  # (T, d_model)
 
 
+def rotation(shift, d_model):
+    """The matrix that leads from any position to the one that is ``shift`` steps ahead.
+
+    shift    a number of steps; below 0 it leads back
+    d_model  an even number
+    returns  (d_model, d_model)  R, float32 or float64, with
+                                 sinusoidal_positions(t) @ R = sinusoidal_positions(t + shift)
+
+    >>> rotation(math.pi / 2, d_model=2).round()  # a quarter turn: (sin, cos) to (cos, -sin)
+    tensor([[0., -1.],
+            [1., 0.]])
+    """
+    demand.counts(2, d_model=d_model)
+    # exercise: about 5 lines
+    R = torch.zeros(d_model, d_model)
+    for i in range(0, d_model, 2):
+        angle = shift / 10000 ** (i / d_model)  # by which this clock's hand turns
+        cos, sin = math.cos(angle), math.sin(angle)
+        R[i : i + 2, i : i + 2] = torch.tensor([[cos, -sin], [sin, cos]])
+    return R
+
+
 class LearnedPositions(nn.Module):
     """Adds a learned vector to each position.
 
     max_length  how many positions there are vectors for
     d_model     features
 
-    The parameter `table` is (max_length, d_model). It starts small and random, with a standard
-    deviation far below 1, such as 0.02.
+    The parameter `table` is (max_length, d_model), and starts small and random.
     """
 
     def __init__(self, max_length, d_model):
         super().__init__()
-        # exercise: about 1 line
         self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
 
     def forward(self, x):
@@ -84,20 +103,20 @@ class LearnedPositions(nn.Module):
 
         Raises ValueError, with both numbers, if T is larger than max_length.
         """
-        # exercise: about 4 lines
         T, max_length = x.shape[1], len(self.table)
         if max_length < T:
             raise ValueError(f"T={T} is longer than max_length={max_length}")
         return x + self.table[:T]  # (B, T, d_model)
 
 
-def rotary(x, positions):
+def rotary(x, positions, base=10000.0):
     """Turn each pair of features by an angle that grows with the position.
 
     x          (..., T, d_head)  queries or keys, d_head even
     positions  (T,)              float32 or float64, whatever x is, usually 0.0, 1.0, …
-    returns    (..., T, d_head)  (x[2i], x[2i + 1]) turned by position / 10000^(2i / d_head),
-                                 from the first axis towards the second; of x's dtype
+    base       how far apart the speeds are; a larger one turns the last pairs more slowly
+    returns    (..., T, d_head)  (x[2i], x[2i + 1]) turned by position / base^(2i / d_head), from
+                                 the first axis towards the second; of x's dtype
 
     The angles are computed in the positions' dtype: bfloat16 cannot count beyond 256.
     So the dot product of a query and a key depends on the difference of their positions.
@@ -107,10 +126,11 @@ def rotary(x, positions):
     tensor([[1., 0.],
             [-0., 1.]])
     """
+    demand.positive(base=base)
     # exercise: about 6 lines
     d_head = x.shape[-1]
     exponents = torch.arange(0, d_head, 2, dtype=positions.dtype, device=x.device)
-    angles = positions[:, None] / 10000 ** (exponents / d_head)  # (T, d_head / 2)
+    angles = positions[:, None] / base ** (exponents / d_head)  # (T, d_head / 2)
     first, second = x[..., 0::2], x[..., 1::2]  # (..., T, d_head / 2) each
     cos, sin = angles.cos(), angles.sin()
     turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1)
@@ -171,8 +191,7 @@ def train_bpe(words, counts, n_merges):
     returns   list of pairs in the order in which they are merged; number r makes the id 256 + r
 
     Each step merges the pair that is most frequent at that time; on a tie, the smallest pair.
-    The direct way counts all pairs anew for every merge. Here only the words that hold the merged
-    pair are counted anew. Source: Sennrich, Haddow and Birch (2016), algorithm 1.
+    Source: Sennrich, Haddow and Birch (2016), algorithm 1.
     Refuses a number of merges below 0.
 
     >>> train_bpe([[3, 4, 5], [4, 5]], counts=[1, 1], n_merges=9)
@@ -180,15 +199,9 @@ def train_bpe(words, counts, n_merges):
     """
     demand.counts(0, n_merges=n_merges)
     index, merges = PairIndex(words, counts), []
-    # exercise: about 9 lines
+    # exercise: about 3 lines
     while len(merges) < n_merges and (pair := index.most_frequent()):
-        for place in index.where(pair):
-            word = index.words[place]
-            index.remove(place)
-            while pair in (pairs := list(pairwise(word))):
-                start = pairs.index(pair)
-                word[start : start + 2] = [256 + len(merges)]
-            index.add(place)
+        index.merge(pair, 256 + len(merges))
         merges.append(pair)
     return merges
 

@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from attention.masked_attention import causal_mask
-from attention.multi_head_attention import attention_parameters
 from attention.provided import demand
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.sequence_to_sequence import shift_right
@@ -224,45 +223,3 @@ class Transformer(Translator):
             logits = self.decode(read, memory, target_mask, source_mask)
             read = append_best(read, logits)
         return read[:, 1:]
-
-
-def transformer_parameters(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    """Count the parameters of a `Transformer` from its sizes.
-
-    source_size, target_size  sizes of the vocabularies
-    d_model, d_ff, n_layers   sizes of the layers, and how many there are on each side
-    pre_norm                  whether there is a norm after each stack
-    tied                      "none": three tables, "target": two, "all": one
-    returns                   an int
-
-    Refuses sizes below 1.
-
-    >>> transformer_parameters(37000, 37000, 512, 2048, 6, pre_norm=False, tied="all")
-    63082496
-    """
-    demand.counts(source_size=source_size, target_size=target_size, d_model=d_model)
-    demand.counts(d_ff=d_ff, n_layers=n_layers)
-    # exercise: about 7 lines
-    attention = attention_parameters(d_model, 1, d_model)
-    feed_forward = 2 * d_model * d_ff + d_ff + d_model
-    norm = 2 * d_model
-    layer_pair = 3 * attention + 2 * feed_forward + 5 * norm
-    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
-    tables = rows.get(tied, target_size) * d_model
-    return tables + n_layers * layer_pair + 2 * norm * pre_norm
-
-
-# Inputs on which a wrong answer shows
-
-
-def break_append_best():
-    """An input on which `ends_once` goes on with another token than `append_best`.
-
-    returns  a tuple (read, logits): ids (B, T), as `translate` has them on its way, each row from
-             BOS on, with nothing but PAD after EOS; and scores (B, T, vocab_size)
-    """
-    logits = torch.zeros(1, 3, 5)
-    logits[0, 2, 4] = 1.0
-    return torch.tensor([[BOS, EOS, PAD]]), logits

@@ -71,43 +71,6 @@ class FeedForward(nn.Module):
         return self.linear_2(self.dropout(hidden))  # (..., d_model)
 
 
-class Residual(nn.Module):
-    """Add an update to x, after dropout on the update.
-
-    dropout  probability p < 1 that an entry of the update is dropped in training
-
-    What is kept is multiplied by 1 / (1 - p), so that the expected update stays the same. Out of
-    training the update is added as it is. nn.Dropout draws the same in one call; the layers
-    below use it.
-    Refuses a dropout that is not from 0 on and below 1.
-    Source: He et al. (2016), equation 1; Srivastava et al. (2014) for dropout.
-
-    >>> x, update, noise = torch.zeros(3), torch.ones(3), torch.tensor([0.1, 0.3, 0.9])
-    >>> Residual(dropout=0.2)(x, update, noise)
-    tensor([0.0000, 1.2500, 1.2500])
-    """
-
-    def __init__(self, dropout=0.1):
-        super().__init__()
-        demand.share(dropout=dropout)
-        self.p = dropout
-
-    def forward(self, x, update, noise=None):
-        """Return x plus what is left of the update.
-
-        x, update  (..., d_model) each
-        noise      (..., d_model) from 0 to 1: an entry is dropped where its noise is below p;
-                   None draws new noise
-        returns    (..., d_model)
-        """
-        if noise is None:
-            noise = torch.rand_like(update)
-        # exercise: about 3 lines
-        if self.training:
-            update = update * (noise >= self.p) / (1 - self.p)
-        return x + update
-
-
 class EncoderLayer(Sublayers):
     """Self-attention, then a feed-forward network, each with residual and LayerNorm.
 
@@ -185,7 +148,6 @@ def layer_parameters(d_model, d_ff, cross=False):
     3152384
     """
     demand.counts(d_model=d_model, d_ff=d_ff)
-    # exercise: about 5 lines
     attention = 4 * (d_model * d_model + d_model)
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
     norm = 2 * d_model
@@ -216,14 +178,3 @@ def gradient_norms(x, weights, skip):
     loss = h.square().mean()
     (gradient,) = torch.autograd.grad(loss, weights)  # (n_layers, d_model, d_model)
     return gradient.flatten(1).norm(dim=1)
-
-
-# Inputs on which a wrong answer shows
-
-
-def break_layer_parameters():
-    """An input on which `takes_four_times_d_model` counts other numbers than `layer_parameters`.
-
-    returns  a tuple (d_model, d_ff) or (d_model, d_ff, cross), as `layer_parameters` takes them
-    """
-    return 2, 3

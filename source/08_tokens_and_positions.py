@@ -16,7 +16,7 @@
 # - learn a **byte-level BPE** tokeniser, encode any text with it, and get the text back,
 # - say why it never meets an unknown word, and what its cuts depend on.
 #
-# **Time** 110 minutes, ★ 15 more · **Points** 21 · **GPU** not needed · **You need** lessons 00 and
+# **Time** 110 minutes · **Points** 19 · **GPU** not needed · **You need** lessons 00 and
 # 07
 
 # %%
@@ -32,7 +32,7 @@ from attention.experiments import translator_so_far
 from attention.multi_head_attention import MultiHeadAttention
 from attention.provided import demand
 from attention.provided.data.words import PairIndex, count_words, docstrings, split_words
-from attention.provided.figures import moving
+from attention.provided.figures import moving, plots
 from attention.provided.predictions import compare
 from autograder import check
 
@@ -73,27 +73,13 @@ _ = experiments.word_order()
 # at the end of the model, and for scores of size 1 its numbers must start at about
 # $1/\sqrt{d_\text{model}}$. As rows of *X* they would drown in the positions, which reach 1. The
 # factor brings them to size 1.
-#
-# ### Exercise 8.1 · `embed`
-# ●○○ easy · 3 minutes · 1 point
-#
-# Look up the rows and scale them.
-#
-# <details><summary>Hint 1 · the shapes</summary>
-#
-# `table[ids]` picks one row for each id: it has the shape of `ids`, followed by an axis of
-# `d_model`. Which axis of the table has this length?
-# </details>
 
-# %% exercise="embed"
+# %% given="embed"
 from attention.tokens_and_positions import embed
-
-# %% check="embed" points=1
-check.embed(embed)
 
 # %% [markdown]
 # ## Positions like clocks
-# ### Exercise 8.2 · `sinusoidal_positions`
+# ### Exercise 8.1 · `sinusoidal_positions`
 # ●●○ medium · 12 minutes · 2 points
 #
 # Think of a position as a time, and of several clocks, each with one hand, that turn at different
@@ -146,25 +132,62 @@ _ = experiments.position_table(sinusoidal_positions)
 #
 # ## A shift is a rotation
 # Move every position by the same number, and each hand turns by the same angle, wherever it stood.
-# So **one** matrix, a rotation, leads from any position to the one that many steps ahead.
+# So **one** matrix leads from any position to the one that many steps ahead.
+#
+# ### Exercise 8.2 · `rotation`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Write this matrix *R*: the row of position *t*, times *R*, is the row of position *t* + shift.
+# Each clock has two columns of the row, so it needs a block of two rows and two columns on the
+# diagonal of *R*. All other entries are 0.
+#
+# <details><summary>Hint 1 · one clock</summary>
+#
+# If a hand stands at the angle *a* and turns by *s*, the pair (sin *a*, cos *a*) becomes
+# (sin(*a* + *s*), cos(*a* + *s*)). Write both with sin *a*, cos *a*, sin *s* and cos *s*. The
+# factors of sin *a* are the first row of the block, those of cos *a* the second.
+# </details>
+# <details><summary>Hint 2 · pseudocode</summary>
+#
+# ```
+# R = zeros, d_model by d_model
+# for each clock, whose first column is j = 0, 2, 4, …:
+#     s = shift over 10000^(j / d_model)
+#     block of R at j = the two rows of hint 1
+# ```
+#
+# `R[j : j + 2, j : j + 2] = torch.tensor([[…, …], […, …]])` fills a block.
+# </details>
 
-# %% demo=true
-R = experiments.rotation(shift=5, d_model=8)  # each clock turns by 5 of its steps
-now, later = (sinusoidal_positions(torch.arange(50.0) + shift, 8) for shift in (0, 5))
-gap = (now @ R - later).abs().max().item()
-print("50 rows, one matrix, largest difference below 1e-5:", gap < 1e-5)
+# %% exercise="rotation"
+from attention.tokens_and_positions import rotation
+
+# %% check="rotation" points=2
+check.rotation(rotation)
 
 # %% [markdown]
-# So a head that looks three places back needs no training. Let $W_q$ be the rotation by −3 steps,
-# and $W_k$ the identity:
+# ## A head that looks three tokens back
+# With this matrix you can build such a head by hand, without training. Its queries are the
+# positions turned three steps back, its keys the positions as they are, its values the tokens,
+# which are numbers from 0 to 15 here. A factor in $W_q$ makes the softmax sharper.
 
 # %%
-places = sinusoidal_positions(torch.arange(50.0), 64)
-scores = places @ experiments.rotation(shift=-3, d_model=64) @ places.T
-back = torch.arange(3, 50) - scores[3:].argmax(dim=1)
-print("places back of the largest score, for queries 3 to 49:", set(back.tolist()))
+torch.manual_seed(0)
+ids, P = torch.randint(16, (1000,)), sinusoidal_positions(torch.arange(1000.0), 64)
+for factor in (1, 10):
+    W_q = factor * rotation(-3, 64).float()  # W_k is the identity
+    weights = (P @ W_q @ P.T / math.sqrt(64)).softmax(dim=1)
+    read = (weights @ nn.functional.one_hot(ids, 16).float()).argmax(dim=1)
+    right = (read[3:] == ids[:-3]).float().mean().item()
+    print(f"factor {factor:2}: {right:.3f} of the tokens three back are read rightly")
+
+# %% demo=true
+_ = plots.heatmap(weights[:16, :16], title="the head with the factor 10")
 
 # %% [markdown]
+# *Weights of the first 16 of 1000 positions, queries down, keys across: each looks three places
+# back.* One matrix is right at every position. Remember that when a layer learns this below.
+#
 # ## Order matters now
 # The two sentences again, with your positions added to the same rows:
 
@@ -176,38 +199,85 @@ _ = experiments.word_order_with(sinusoidal_positions)
 # with its words in another order. Below, with positions, the weights differ.* The dog that bites
 # and the dog that is bitten now get different contexts.
 #
-# ### Exercise 8.3 · `LearnedPositions`
-# ●●○ medium · 8 minutes · 2 points
+# Why not learn the positions, like the embeddings? BERT and GPT-2 do. Their table has a row for
+# each position up to a largest one, and the same rows are added to every sequence of a batch:
+
+# %% given="LearnedPositions"
+from attention.tokens_and_positions import LearnedPositions
+
+# %% [markdown]
+# ## Turn instead of adding
+# If a shift is a rotation, why add anything? **Rotary positions** turn the queries and keys
+# themselves: each pair of features $(x_{2i}, x_{2i+1})$ by the angle of clock *i*. Most large
+# language models do this, and so will yours in lesson 20.
 #
-# In stages, each earned by itself: the sums (1), the refusal (1).
+# ### Exercise 8.3 · `rotary`
+# ●●○ medium · 12 minutes · 2 points
 #
-# Why not learn the positions, like the embeddings? BERT and GPT-2 do. Write a module with one
-# parameter, `table`, whose first *T* rows are added to the sequences. Every sequence of the batch
-# gets the same. Refuse a sequence that is longer than the table, with a `ValueError` that gives
-# both lengths.
+# $$\begin{pmatrix} x'_{2i} \\ x'_{2i+1} \end{pmatrix} =
+# \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}
+# \begin{pmatrix} x_{2i} \\ x_{2i+1} \end{pmatrix}, \qquad
+# \theta = \frac{t}{\text{base}^{2i/d_\text{head}}}$$
+#
+# The base is 10000, as for the clocks, unless the caller gives another one: models for long texts
+# take a larger one.
+#
+# Turn a query by *m* steps and a key by *n*: their dot product sees the angle between them, so it
+# depends on *m* − *n*. The lengths of the vectors stay as they are.
+#
+# Models often compute in bfloat16, where 256 is followed by 258. So x may be bfloat16, but the
+# positions are float32 or float64, and so are the angles. Only the result is rounded to x's dtype.
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
-# `(B, T, d_model)` plus `(T, d_model)` adds the same matrix to every sequence.
+# The angles are those of exercise 8.1. Neighbours form a pair: `x[..., 0::2]` and `x[..., 1::2]`
+# are `(..., T, d_head / 2)`, and so the angles `(T, d_head / 2)` broadcast.
 # </details>
-# <details><summary>Hint 2 · the parameter</summary>
+# <details><summary>Hint 2 · pseudocode</summary>
 #
-# Put `nn.Parameter` around a tensor of small random numbers, such as `torch.randn(…)` times 0.02.
+# ```
+# angles        = position over base^(2i / d_head), for each position and pair
+# first, second = even and odd features of x
+# new first     = first times cos minus second times sin
+# new second    = first times sin plus second times cos
+# interleave the two along the last axis
+# ```
+# </details>
+# <details><summary>Hint 3 · x in bfloat16</summary>
+#
+# Give `torch.arange` the dtype of the positions, and end with `.to(x.dtype)`.
 # </details>
 
-# %% exercise="LearnedPositions"
-from attention.tokens_and_positions import LearnedPositions
+# %% exercise="rotary"
+from attention.tokens_and_positions import rotary
 
-# %% check="LearnedPositions" points=2
-check.LearnedPositions(LearnedPositions)
+# %% check="rotary" points=2
+check.rotary(rotary)
 
 # %% [markdown]
-# ## Three tokens back
-# Do models use positions? One attention layer with one head reads random tokens of 16 kinds, and
-# has to name the token three places back. It gets no positions, learned or sinusoidal ones, or
-# **rotary** ones. Rotary positions add nothing to the rows: they turn each query and key by angles
-# that grow with its position, like the hands of the clocks, so that a score depends on the two
-# contents and their distance (exercise 8.4, ★).
+# ### Predict first
+# Put a random query and key at all positions *m* and *n* from 0 to 31. Along which lines is the
+# matrix of scores constant? What if sinusoids are *added* instead?
+
+# %% demo=true
+_ = experiments.scores_by_position(rotary, sinusoidal_positions)
+
+# %% [markdown]
+# *Dot products of a query at m (down) and a key at n (across). Left, rotary: constant along each
+# diagonal. Right, added sinusoids: a diagonal band on top of stripes. Query and key are number 1 of
+# the three printed.* The stripes are products of one vector's content with the other's position.
+#
+# Here are one query and one key of eight features: four pairs, drawn as arrows. Move both vectors
+# by the same number of positions: the arrows turn, the first pair fastest, and the dot product
+# stays. Then choose the sinusoidal encodings: their dot product, too, depends only on the distance.
+
+# %% demo=true
+moving.rotation()
+
+# %% [markdown]
+# ## Does training find that head?
+# One attention layer with one head reads random tokens of 16 kinds, and has to name the token three
+# places back. It gets no positions, or learned, sinusoidal or rotary ones.
 #
 # Each run takes 300 steps on sequences of 24 or of 96 tokens and is tested at four lengths. The
 # runs are recorded; `experiments.train_one("sinusoidal", seed=3, length=24)` makes a new one in
@@ -259,70 +329,6 @@ _ = experiments.size_of_the_rows()
 # them so large. Smaller rows all learn. At equal size 1, the runs without the factor end lower, at
 # 0.0009 to 0.0013 against 0.0032 to 0.0057. So the size of the rows at the start decides, and the
 # factor is no advantage in itself: an `nn.Embedding`, which starts at 1, needs none.
-#
-# ### Exercise 8.4 · `rotary` ★
-# ●●○ medium · 12 minutes · 2 points
-#
-# If a shift is a rotation, why add anything? **Rotary positions** turn the queries and keys
-# themselves: each pair of features $(x_{2i}, x_{2i+1})$ by the angle of clock *i*. Many large
-# language models do this.
-#
-# $$\begin{pmatrix} x'_{2i} \\ x'_{2i+1} \end{pmatrix} =
-# \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}
-# \begin{pmatrix} x_{2i} \\ x_{2i+1} \end{pmatrix}, \qquad
-# \theta = \frac{t}{10000^{2i/d_\text{head}}}$$
-#
-# Turn a query by *m* steps and a key by *n*: their dot product sees the angle between them, so it
-# depends on *m* − *n*. The lengths of the vectors stay as they are.
-#
-# Models often compute in bfloat16, where 256 is followed by 258. So x may be bfloat16, but the
-# positions are float32 or float64, and so are the angles. Only the result is rounded to x's dtype.
-#
-# <details><summary>Hint 1 · the shapes</summary>
-#
-# The angles are those of exercise 8.2. Neighbours form a pair: `x[..., 0::2]` and `x[..., 1::2]`
-# are `(..., T, d_head / 2)`, and so the angles `(T, d_head / 2)` broadcast.
-# </details>
-# <details><summary>Hint 2 · pseudocode</summary>
-#
-# ```
-# angles        = position over 10000^(2i / d_head), for each position and pair
-# first, second = even and odd features of x
-# new first     = first times cos minus second times sin
-# new second    = first times sin plus second times cos
-# interleave the two along the last axis
-# ```
-# </details>
-# <details><summary>Hint 3 · x in bfloat16</summary>
-#
-# Give `torch.arange` the dtype of the positions, and end with `.to(x.dtype)`.
-# </details>
-
-# %% exercise="rotary"
-from attention.tokens_and_positions import rotary
-
-# %% check="rotary" points=2
-check.rotary(rotary)
-
-# %% [markdown]
-# ### Predict first ★
-# Put a random query and key at all positions *m* and *n* from 0 to 31. Along which lines is the
-# matrix of scores constant? What if sinusoids are *added* instead?
-
-# %% demo=true
-_ = experiments.scores_by_position(rotary, sinusoidal_positions)
-
-# %% [markdown]
-# *Dot products of a query at m (down) and a key at n (across). Left, rotary: constant along each
-# diagonal. Right, added sinusoids: a diagonal band on top of stripes. Query and key are number 1 of
-# the three printed.* The stripes are products of one vector's content with the other's position.
-#
-# Here are one query and one key of eight features: four pairs, drawn as arrows. Move both vectors
-# by the same number of positions: the arrows turn, the first pair fastest, and the dot product
-# stays. Then choose the sinusoidal encodings: their dot product, too, depends only on the distance.
-
-# %% demo=true
-moving.rotation()
 
 # %% [markdown]
 # ## Your translator so far
@@ -391,7 +397,7 @@ print(split_words("Der Hund (3 Jahre alt) beißt."))
 print(count_words(["ß", "🙂 🙂"]))  # two bytes; four; four and a space
 
 # %% [markdown]
-# ### Exercise 8.5 · `count_pairs`
+# ### Exercise 8.4 · `count_pairs`
 # ●○○ easy · 8 minutes · 2 points
 #
 # Count all pairs of neighbours, and return them sorted: the one to be merged next comes first.
@@ -414,7 +420,7 @@ from attention.tokens_and_positions import count_pairs
 check.count_pairs(count_pairs)
 
 # %% [markdown]
-# ### Exercise 8.6 · `merge_pair`
+# ### Exercise 8.5 · `merge_pair`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Replace a pair by its new id, from left to right. A token can be used once: *aaa* becomes [*aa*,
@@ -441,7 +447,7 @@ from attention.tokens_and_positions import merge_pair
 check.merge_pair(merge_pair)
 
 # %% [markdown]
-# ### Exercise 8.7 · `break_merge_pair` · Break this answer
+# ### Exercise 8.6 · `break_merge_pair` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # The answer below goes through the list from its end. Return arguments `(ids, pair, new_id)` for
@@ -472,28 +478,21 @@ check.break_merge_pair(break_merge_pair)
 #
 # | of an index | what it is |
 # |---|---|
-# | `words` | lists of ids; `words[place]` may be changed |
 # | `most_frequent()` | the pair to be merged next, or None if no pair is left |
-# | `where(pair)` | the places of the words that hold it, and of some that did earlier |
-# | `remove(place)`, `add(place)` | take the pairs of `words[place]` out of the totals; add them |
+# | `merge(pair, new_id)` | merges it in every word, as in 8.5, and counts these words again |
 #
-# ### Exercise 8.8 · `train_bpe`
-# ●●● hard · 20 minutes · 4 points
+# ### Exercise 8.7 · `train_bpe`
+# ●●○ medium · 10 minutes · 3 points
 #
-# In stages, each earned by itself: the first merge (1), the merges after it (2), when to stop (1).
+# Graded in three parts: the first merge (1), the merges after it (1), when to stop (1).
 #
-# Learn the merges. The index is made for you. Before a word changes, remove its old pairs;
-# afterwards add its new ones. (Exercises do not depend on each other: write the merging within a
-# word again.)
+# Learn the merges. The index is made for you.
 #
 # <details><summary>Hint 1 · pseudocode</summary>
 #
 # ```
 # while there are fewer than n_merges and there is a best pair:
-#     for each place where it stands:
-#         take the word's pairs out of the index
-#         replace the pair in index.words[place] by the new id
-#         put the word's pairs into the index
+#     merge it in the index, into the next new id
 #     append the pair to the merges
 # ```
 # </details>
@@ -505,7 +504,7 @@ check.break_merge_pair(break_merge_pair)
 # %% exercise="train_bpe"
 from attention.tokens_and_positions import train_bpe
 
-# %% check="train_bpe" points=4
+# %% check="train_bpe" points=3
 check.train_bpe(train_bpe)
 
 # %% [markdown]
@@ -521,10 +520,10 @@ print(f"{sum(counts):,} words, {len(words):,} different ones; first merges:", *m
 # %% [markdown]
 # 32 is the space. Docstrings are indented, so two spaces are the first merge.
 #
-# ### Exercise 8.9 · `bpe_encode`
+# ### Exercise 8.8 · `bpe_encode`
 # ●●○ medium · 12 minutes · 3 points
 #
-# In stages, each earned by itself: one word of letters (2), any text (1).
+# Graded in two parts: one word of letters (2), any text (1).
 #
 # Cut a new text into tokens. Within each word, replay the merges: of all pairs in the word, merge
 # the one that was **learned first**, until no pair is left that was ever learned. `ranks` gives a
@@ -555,7 +554,7 @@ from attention.tokens_and_positions import bpe_encode
 check.bpe_encode(bpe_encode)
 
 # %% [markdown]
-# ### Exercise 8.10 · `bpe_decode`
+# ### Exercise 8.9 · `bpe_decode`
 # ●●○ medium · 8 minutes · 2 points
 #
 # And back: the bytes of the tokens, joined, read as UTF-8. Mind that a token may end within a

@@ -6,11 +6,12 @@
 #
 # **After this lesson** you can
 # - measure the **gradient** that reaches every layer, and say why it fades,
-# - write **residual connections** (skip connections) with dropout, and **LayerNorm**,
+# - say what a **residual connection** (skip connection) and **dropout** do, and write **LayerNorm**
+#   and the **feed-forward network**,
 # - build the **encoder layer** and the **decoder layer** of the Transformer, equal to PyTorch's,
 # - choose between **pre-norm** and **post-norm**, and say which learning rates each can take.
 #
-# **Time** 110 minutes · **Points** 21 · **GPU** not needed · **You need** lessons 06 to 08
+# **Time** 90 minutes · **Points** 16 · **GPU** not needed · **You need** lessons 06 to 08
 
 # %%
 import math
@@ -51,9 +52,8 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
 # ### Exercise 9.1 · `gradient_norms`
 # ●●○ medium · 12 minutes · 3 points
 #
-# In stages, each earned by itself: the course without skip (1), the course with skip (1), the exact
-# norms (1). (The course is how the norms change from layer to layer: each divided by the norm of
-# the last layer.)
+# Graded in three parts: the profile without skip (1), the profile with skip (1), the exact norms
+# (1). (By the *profile* we mean the norms, each divided by that of the last layer.)
 #
 # Measure the gradient in a real stack. Layer *l* turns $h$, of shape `(B, d_model)`, into
 # $\tanh(h W_l)$, and with `skip` it adds $h$ to that. The loss is the mean of all squared numbers
@@ -143,38 +143,14 @@ print("divided by 3/4:", [round(k / 0.75, 2) for k in kept], "  mean", sum(kept)
 # %% [markdown]
 # Without the division, updates would be a third larger after training, when nothing is dropped.
 #
-# ### Exercise 9.2 · `Residual`
-# ●○○ easy · 8 minutes · 2 points
+# `nn.Dropout` does both: it drops and divides in training, and after `eval()` it does nothing.
 #
-# Return `x` plus the update: in training with dropout on the **update**, and what is kept divided
-# by $1 - p$; after `eval()` a plain sum. The noise is an argument, so that a call can be repeated.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# `self.training` is True until someone calls `eval()`.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `noise >= self.p` is as large as the update. In a product True and False count as 1 and 0.
-# </details>
-# <details><summary>Hint 3 · “… the noise 0.1, 0.2, 0.9, 0.19 the sum is wrong”</summary>
-#
-# `nn.Dropout` draws noise of its own. Compare the given noise with `self.p`.
-# </details>
-
-# %% exercise="Residual"
-from attention.transformer_blocks import Residual
-
-# %% check="Residual" points=2
-check.Residual(Residual)
-
-# %% [markdown]
 # ### Break it
 # Forget `eval()`, and dropout stays on while the model is used. The same input, four times through
 # 12 updates:
 
 # %% demo=true
-experiments.rolls_dice(Residual(dropout=0.1))
+experiments.rolls_dice()
 
 # %% [markdown]
 # ## Vectors that keep their size
@@ -203,10 +179,10 @@ for eps in (0.0, 5.0):
     print(f"eps {eps}: {[round(number, 3) for number in normed]}")
 
 # %% [markdown]
-# ### Exercise 9.3 · `LayerNorm`
+# ### Exercise 9.2 · `LayerNorm`
 # ●●○ medium · 12 minutes · 3 points
 #
-# In stages, each earned by itself: mean 0 (1), variance 1 and eps (1), weight and bias (1).
+# Graded in three parts: mean 0 (1), variance 1 and eps (1), weight and bias (1).
 #
 # Write it as a module. `__init__` makes the parameters `weight` and `bias`, `(d_model,)` each, of
 # ones and of zeros.
@@ -264,7 +240,7 @@ for norm in (LayerNorm(8), experiments.norm_over_the_batch):
 # $W_2 = (1, 1)^\top$, without biases, compute $|x|$: for $x = -3$ the hidden units are 0 and 3.
 # Without the ReLU the result would be $x - x = 0$, since two linear layers in a row amount to one.
 #
-# ### Exercise 9.4 · `FeedForward`
+# ### Exercise 9.3 · `FeedForward`
 # ●○○ easy · 8 minutes · 2 points
 #
 # Make the two layers, and use them. The dropout is given: it belongs on the **hidden units**.
@@ -300,10 +276,10 @@ check.FeedForward(FeedForward)
 # | `self.dropout` | `(update)` | on in training, off after `eval()` |
 # | `self.pre_norm` | True or False | which of the two drawings |
 #
-# ### Exercise 9.5 · `EncoderLayer`
+# ### Exercise 9.4 · `EncoderLayer`
 # ●●○ medium · 15 minutes · 4 points
 #
-# In stages, each earned by itself: post-norm (1), pre-norm (1), with a mask (1), with dropout (1).
+# Graded in four parts: post-norm (1), pre-norm (1), with a mask (1), with dropout (1).
 #
 # Write `forward` for **both** drawings.
 #
@@ -351,11 +327,11 @@ check.EncoderLayer(EncoderLayer)
 # | `mask` | the target | broadcasts to `(B, T_q, T_q)` |
 # | `memory_mask` | the source | broadcasts to `(B, T_q, T_k)` |
 #
-# ### Exercise 9.6 · `DecoderLayer`
+# ### Exercise 9.5 · `DecoderLayer`
 # ●●● hard · 20 minutes · 4 points
 #
-# In stages, each earned by itself: post-norm (1), pre-norm (1), the causal mask and the others (1),
-# with dropout (1).
+# Graded in four parts: post-norm (1), pre-norm (1), the causal mask and the others (1), with
+# dropout (1).
 #
 # Write `forward` for both norms. Here `norm_2` belongs to `self.cross_attention`, and `norm_3` to
 # the feed-forward network. `causal_mask(T, device)` and `combine_masks` of lesson 06 are imported.
@@ -401,55 +377,17 @@ experiments.masks_at_work(DecoderLayer)
 # diagonal. Right, cross-attention: 5 queries, 7 keys, nothing in the last two columns.*
 #
 # ## How large is it?
-# ### Exercise 9.7 · `layer_parameters`
-# ●○○ easy · 8 minutes · 2 points
-#
-# Count the parameters of a layer. All linear layers and norms have biases.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# An attention has four linear layers from d_model to d_model, the network two. A norm has a weight
-# and a bias.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# A linear layer from *a* to *b* has *a* · *b* weights and *b* biases. With `cross=True` there are
-# one attention and one norm more.
-# </details>
+# Count the weights and biases of the linear layers, and the two vectors of each norm:
 
-# %% exercise="layer_parameters"
+# %% given="layer_parameters"
 from attention.transformer_blocks import layer_parameters
 
-# %% check="layer_parameters" points=2
-check.layer_parameters(layer_parameters)
-
-# %% [markdown]
-# ### Exercise 9.8 · `break_layer_parameters` · Break this answer
-# ●○○ easy · 5 minutes · 1 point
-#
-# The count below is right for both models of the paper. Return the sizes of a layer for which it is
-# wrong.
-#
-# <details><summary>Hint 1 · where to look</summary>
-#
-# Which of its arguments does it not use?
-# </details>
-# <details><summary>Hint 2 · a smaller question</summary>
-#
-# What do both models of the paper share that a layer need not?
-# </details>
-
-# %% broken="takes_four_times_d_model"
-from autograder.mistakes.transformer_blocks import takes_four_times_d_model
-
-# %% exercise="break_layer_parameters"
-from attention.transformer_blocks import break_layer_parameters
-
-# %% check="break_layer_parameters" points=1
-check.break_layer_parameters(break_layer_parameters)
-
 # %% demo=true
-experiments.sizes_in_the_paper(layer_parameters)
+for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
+    encoder, decoder = (layer_parameters(d_model, d_ff, cross) for cross in (False, True))
+    share = 2 * d_model * d_ff / encoder
+    print(f"{name:<4} encoder layer {encoder:10,}, of which W_1 and W_2 {share:.0%};", end=" ")
+    print(f"decoder layer {decoder:10,}")
 
 # %% [markdown]
 # ## How deep can we go?

@@ -255,17 +255,6 @@ def position_table(sinusoidal_positions: Positions) -> list[Axes]:
     return [left, right]
 
 
-def rotation(shift: float, d_model: int) -> Tensor:
-    """The matrix that turns each pair of columns by the angle of its clock in ``shift`` steps.
-
-    returns  (d_model, d_model), block by block (cos, -sin; sin, cos); rows are multiplied from the
-             left
-    """
-    angles = [shift / 10000 ** (i / d_model) for i in range(0, d_model, 2)]
-    blocks = [[[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]] for a in angles]
-    return torch.block_diag(*map(torch.tensor, blocks))
-
-
 def three_back() -> dict[str, float]:
     """Draw the share of tokens right, trained on 24 or 96 tokens, for four kinds of positions.
 

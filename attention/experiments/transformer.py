@@ -262,23 +262,6 @@ def shapes(Transformer: Model) -> None:
     print(summary(model, batch.source, batch.target))
 
 
-def sizes_in_the_paper(transformer_parameters: Callable[..., int]) -> None:
-    """Print the parameters of the paper's two models beside those that it states.
-
-    The last column: the size of the vocabulary with which the stated number would be exact.
-    """
-    print(
-        "paper   N  d_model  d_ff        layers  + table of 37 000        total  rows by the paper"
-    )
-    for name, d_model, d_ff, paper in (("base", 512, 2048, 65e6), ("big", 1024, 4096, 213e6)):
-        total = transformer_parameters(37000, 37000, d_model, d_ff, 6, pre_norm=False, tied="all")
-        table = 37000 * d_model
-        print(f"{name:<6}  6  {d_model:7d}  {d_ff}  {total - table:12,d}", end="")
-        print(f"{table:19,d}  {total:11,d}  {(paper - total + table) / d_model:17,.0f}")
-    untied = transformer_parameters(37000, 37000, 512, 2048, 6, pre_norm=False)
-    print(f"\nbase with three tables: {untied:,}")
-
-
 def three_tests(Transformer: Model) -> None:
     """Try three things: no look into the future, no effect of padding, one batch by heart."""
     model, corpus = _untrained(Transformer, translators.SEED)

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.experiments.recorded import Experiment, read, seeded
-from attention.masked_attention import padding_mask
 from attention.multi_head_attention import Sublayers
 from attention.provided.figures import plots, seeds
 from attention.provided.models.attention_weights import watch_attention
@@ -254,16 +253,13 @@ def another_neighbour(norm: Callable[[Tensor], Tensor]) -> float:
     return (first - second).abs().max().item()
 
 
-def rolls_dice(residual: nn.Module) -> None:
+def rolls_dice() -> None:
     """Send the same input through 12 updates of 0.1, four times, in training and in evaluation."""
-    update = torch.full((6,), 0.1)
+    dropout, update = nn.Dropout(0.1), torch.full((6,), 0.1)
     for training in (True, False):
-        residual.train(training)
+        dropout.train(training)
         torch.manual_seed(0)
-        runs = [
-            functools.reduce(lambda x, _: residual(x, update), range(12), torch.zeros(6))
-            for _ in range(4)
-        ]
+        runs = [sum(dropout(update) for _ in range(12)) for _ in range(4)]
         shown = [round(run[0].item(), 2) for run in runs]
         print("training:  " if training else "evaluation:", shown)
 
@@ -274,20 +270,11 @@ def masks_at_work(DecoderLayer: Callable[..., Any]) -> None:
     layer = DecoderLayer(d_model=16, n_heads=1, d_ff=64, pre_norm=True).eval()
     target, memory = 2 * torch.randn(1, 5, 16), 2 * torch.randn(1, 7, 16)
     with watch_attention(layer) as seen, torch.no_grad():
-        layer(target, memory, memory_mask=padding_mask(torch.tensor([5]), 7))
+        layer(target, memory, memory_mask=(torch.arange(7) < 5).view(1, 1, 7))
     axes = plots.panels(columns=2, width=3.8, height=2.8, share=False)
     for ax, (name, weights) in zip(axes, seen.items(), strict=True):
         title = {"attention": "self-attention", "cross_attention": "cross-attention"}[name]
         plots.heatmap(weights[0, 0], ax, title, colorbar=ax is axes[1])
-
-
-def sizes_in_the_paper(layer_parameters: Callable[..., int]) -> None:
-    """Print the parameters of the paper's layers, and the feed-forward network's share."""
-    for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
-        encoder, decoder = (layer_parameters(d_model, d_ff, cross) for cross in (False, True))
-        share = (d_ff * (2 * d_model + 1) + d_model) / encoder
-        print(f"{name:<5} encoder layer {encoder:11,}, of which feed-forward {share:.0%}", end="")
-        print(f"   decoder layer {decoder:11,}")
 
 
 def _gradients(depth: int, norm: str, skip: bool, seed: int) -> tuple[list[float], float]:

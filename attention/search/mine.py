@@ -23,7 +23,7 @@ from attention.train.pieces.collected import Pieces
 
 # What a search calls, by the order of the lessons.
 NEEDED = (
-    *("masked_attention", "MultiHeadAttention", "LayerNorm", "Residual", "EncoderLayer"),
+    *("masked_attention", "MultiHeadAttention", "LayerNorm", "EncoderLayer"),
     *("mean_pooling", "gelu", "wordpiece", "BertEmbeddings", "rename_weights"),
     *("BertLayers", "sentence_vectors", "search"),
 )

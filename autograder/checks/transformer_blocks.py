@@ -3,10 +3,8 @@
 import itertools
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
-from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect, layer_oracles
 from autograder.checking.toolbox.inputs import LONG
 from autograder.checking.toolbox.registry import check
@@ -16,7 +14,7 @@ SIZES = (18, 3, 20)  # d_model, n_heads, d_ff
 SMALL = (6, 2, 3)  # small enough to list all that dropout can do
 P = 0.4  # an ordinary probability of dropout
 BOTH = {"post-norm": False, "pre-norm": True}
-COURSES = {False: "the course without skip", True: "the course with skip"}
+COURSES = {False: "the profile without skip", True: "the profile with skip"}
 MASK, MASKS, DROPOUT = "with a mask", "the causal mask and the others", "with dropout"
 
 
@@ -278,71 +276,6 @@ def _drops_hidden_units(student, draw, values):
 def _loud(whole):
     """With 0, which says nothing, in the place of numbers that float32 knows to few digits."""
     return whole.masked_fill(whole.abs() < 0.2, 0.0)
-
-
-@check(
-    rests_on=(
-        "in training with dropout on the update",
-        "and what is kept divided by $1 - p$; after eval() a plain sum",
-        "an entry is dropped where its noise is below p",
-        "None draws new noise",
-    )
-)
-def Residual(student, draw):  # noqa: N802
-    """With given noise, nothing about dropout is random."""
-    near = {"rtol": 1e-6, "atol": 1e-4}  # the factor 1 / (1 - p) may be of single precision
-    module = student.build(0.2)
-    x, update = _tensor(10, 20, 30, 40), _tensor(1, 2, 4, 8)
-    noise = _tensor(0.1, 0.2, 0.9, 0.19)
-    module.train()
-    result = module(x, update, noise)
-    module.eval()
-    evaluated = module(x, update, noise)
-    expect.shape(result, (4,), axes="d_model")
-    what = "in training with p=0.2 and the noise 0.1, 0.2, 0.9, 0.19 the sum is wrong"
-    expect.close(result, _tensor(10, 22.5, 35, 40), what, **near)
-    what = "after eval() the update should be added as it is"
-    expect.close(evaluated, x + update, what)
-    for mode in ("eval", "train"):
-        _adds(student, draw, mode, (2, 5, 6), near)
-    _own_noise(student, draw)
-    for shape in ((2, 5, 6), (1, 1, 6), (3, 1)):
-        for mode in ("eval", "train"):
-            with expect.care():
-                _adds(student, draw, mode, shape, near, times=150)
-
-
-def _adds(student, draw, mode, shape, near, times=1):
-    module = student.build(0.7)
-    getattr(module, mode)()
-    x, update, noise = draw.normal(*shape), draw.normal(*shape), draw.uniform(*shape)
-    x[0], update[0] = times * x[0], -times * update[0]
-    result = module(draw.strided(x), draw.strided(update), draw.strided(noise))
-    expected = (_dropped if mode == "train" else _summed)(x, update, noise)
-    what = "with p=0.7" + (" and large numbers" if times > 1 else "")
-    expect.close(result, expected, what + " the sum is wrong", **near)
-
-
-def _own_noise(student, draw):
-    never = student.build(0.0)
-    never.train()
-    x, update = draw.normal(80, 3, 5), draw.normal(80, 3, 5)
-    expect.close(never(x, update), x + update, "with p=0 nothing should be dropped")
-    module = student.build(P)
-    module.train()
-    what = f"without given noise and with p={P} the update is not dropped as it should be"
-    layer_oracles.elementwise(module(x, update) - x, _loud(update), P, what)
-    module.eval()
-    what = "after eval() and without given noise the update should be added as it is"
-    expect.close(module(x, update), x + update, what)
-
-
-def _dropped(x, update, noise, p=0.7):
-    return x + torch.where(noise < p, torch.zeros_like(update), update / (1 - p))
-
-
-def _summed(x, update, noise):
-    return update + x
 
 
 def _built(student, values, pre_norm, sizes=SIZES, dropout=0.0, **options):
@@ -665,53 +598,6 @@ def _masked_decoder(module, draw, oracle, name, times=1):
 
 
 @check(
-    without={"care": "whole numbers go in, and one comes out"},
-    rests_on=(
-        "Count the parameters of a layer. All linear layers and norms have biases",
-        "an int; all linear layers and norms have biases",
-        "there are one attention and one norm more",
-    ),
-)
-def layer_parameters(student, draw):
-    """By hand, then against the sizes of PyTorch's layers."""
-    count, decoder = student(d_model=3, d_ff=7), student(d_model=3, d_ff=7, cross=True)
-    # Attention 4 · (9 + 3), feed-forward (21 + 7) + (21 + 3), two norms of 6.
-    expect.close(count, 112, "with d_model=3 and d_ff=7 the encoder layer has another size")
-    expect.equal(count, 112, "the count should be an int")
-    expect.close(decoder, 166, "with d_model=3 and d_ff=7 the decoder layer has another size")
-    expect.equal(decoder, 166, "the count should be an int")
-    drawn = (5 + 2 * draw.integers(0, 4, 1).item(), 6 + 2 * draw.integers(0, 4, 1).item())
-    for d_model, d_ff in ((1, 5), (6, 1), (512, 2048), drawn):
-        for cross in (False, True):
-            kind = nn.TransformerDecoderLayer if cross else nn.TransformerEncoderLayer
-            layer = kind(d_model, 1, d_ff, device="meta")
-            expected = sum(parameter.numel() for parameter in layer.parameters())
-            what = f"with d_model={d_model}, d_ff={d_ff} and cross={cross} the count is wrong"
-            expect.close(student(d_model, d_ff, cross), expected, what)
-
-
-@check(
-    without={**counterexamples.WITHOUT, "care": "an example is asked for: there is none to take"},
-    rests_on=(
-        "An input on which takes_four_times_d_model counts other numbers than layer_parameters",
-        "returns a tuple (d_model, d_ff) or (d_model, d_ff, cross)",
-    ),
-)
-def break_layer_parameters(student, draw):
-    """An input on which takes_four_times_d_model is wrong."""
-    counterexamples.judge(
-        student, "layer_parameters", "takes_four_times_d_model", allowed=_sizes_of_a_layer
-    )
-
-
-def _sizes_of_a_layer(d_model, d_ff, cross=False):
-    for size in (d_model, d_ff):
-        what = "a size is a whole number above 0"
-        expect.true(type(size) is int and size > 0, what, expect.describe(size), "1, 2, 3, …")
-    expect.true(isinstance(cross, bool), "`cross` is no truth value", expect.describe(cross))
-
-
-@check(
     without={
         "gradients": "the norms of gradients are measured, not differentiated again",
         "offset": "the mean is that of squares",
@@ -722,7 +608,7 @@ def _sizes_of_a_layer(d_model, d_ff, cross=False):
         "the mean of all squared numbers that leave the last layer",
         "whether h is added to that: a residual connection",
     ),
-    stages={"the course without skip": 1, "the course with skip": 1, "the exact norms": 1},
+    stages={"the profile without skip": 1, "the profile with skip": 1, "the exact norms": 1},
 )
 def gradient_norms(student, draw):
     """Layers of a single number, but for a factor; then the gradients of the chain rule."""

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy
 import torch
-from torch import nn
 
 from attention.tokens_and_positions import PairIndex, split_words
 from autograder.checking.toolbox.registry import alternative, careless, mistake
@@ -131,19 +130,6 @@ def _train(words, counts, n_merges, best=lambda totals: _ranked(totals)[0][0], m
     return merges
 
 
-def _indexed(words, counts, n_merges, remove=True, add=True, numbered=256):
-    index, merges = PairIndex(words, counts), []
-    while len(merges) < n_merges and (pair := index.most_frequent()):
-        for place in index.where(pair):
-            if remove:
-                index.remove(place)
-            index.words[place] = _merged(index.words[place], pair, numbered + len(merges))
-            if add:
-                index.add(place)
-        merges.append(pair)
-    return merges
-
-
 @mistake(
     "train_bpe",
     hint="On a tie it takes the pair that it met first, that is by chance: the same words in "
@@ -185,8 +171,18 @@ def counts_everything_anew(words, counts, n_merges):
 
 
 @alternative("train_bpe")
-def with_new_words_from_the_index(words, counts, n_merges):
-    return _indexed(words, counts, n_merges)
+def word_by_word(words, counts, n_merges):
+    index, merges = PairIndex(words, counts), []
+    for new_id in range(256, 256 + n_merges):
+        pair = index.most_frequent()
+        if pair is None:
+            break
+        for place in index.where(pair):
+            index.remove(place)
+            index.words[place] = _merged(index.words[place], pair, new_id)
+            index.add(place)
+        merges.append(pair)
+    return merges
 
 
 @mistake(
@@ -253,37 +249,6 @@ def unfolds_with_a_stack(ids, merges):
     return str(found, "utf-8", "replace")
 
 
-@alternative("embed")
-def with_functional_embedding(ids, table):
-    return nn.functional.embedding(ids, table).mul(table.size(-1) ** 0.5)
-
-
-@alternative("embed")
-def with_one_hot_vectors(ids, table):
-    one_hot = (ids[..., None] == torch.arange(len(table), device=ids.device)).to(table.dtype)
-    return one_hot @ (table * math.sqrt(table.shape[1]))
-
-
-@careless("embed")
-def fills_rows_on_the_cpu(ids, table):
-    rows = torch.zeros(*ids.shape, table.shape[1])
-    for b, sequence in enumerate(ids.tolist()):
-        for t, i in enumerate(sequence):
-            rows[b, t] = table[i] * math.sqrt(table.shape[1])
-    return rows
-
-
-@careless("embed")
-def with_one_hot_vectors_on_the_cpu(ids, table):
-    one_hot = torch.eye(len(table), dtype=table.dtype)[ids]
-    return one_hot @ table * math.sqrt(table.shape[1])
-
-
-@careless("embed")
-def embeds_in_float32(ids, table):
-    return table.float()[ids] * math.sqrt(table.shape[1])
-
-
 def _counted(positions, *bounds):
     """torch.arange, of the precision and on the device of the positions."""
     return torch.arange(*bounds, dtype=positions.dtype, device=positions.device)
@@ -347,88 +312,62 @@ def counts_in_numpy(positions, d_model):
     return torch.from_numpy(numpy.stack([numpy.sin(angles), numpy.cos(angles)], -1)).flatten(1)
 
 
-class _Positions(nn.Module):
-    """A right answer; a mistake overrides what it gets wrong."""
-
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = self.initial(max_length, d_model)
-
-    def initial(self, max_length, d_model):
-        return nn.Parameter(torch.randn(max_length, d_model) / 50)
-
-    def forward(self, x):
-        self.refuse(x)
-        return x + self.rows(x)
-
-    def refuse(self, x):
-        if x.shape[1] > self.table.shape[0]:
-            raise ValueError(f"T={x.shape[1]} is more than max_length={self.table.shape[0]}")
-
-    def rows(self, x):
-        return self.table[: x.shape[1]]
+@alternative("rotation")
+def one_block_after_another(shift, d_model):
+    angles = [shift / 10000 ** (2 * i / d_model) for i in range(d_model // 2)]
+    blocks = [[[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]] for a in angles]
+    return torch.block_diag(*map(torch.tensor, blocks))
 
 
-@alternative("LearnedPositions")
-class LooksUpTheRows(_Positions):
-    def rows(self, x):
-        return nn.functional.embedding(torch.arange(x.shape[1], device=x.device), self.table)
+@alternative("rotation")
+def three_diagonals(shift, d_model):
+    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    angles = shift / 10000**exponents
+    cos = torch.diag(angles.cos().repeat_interleave(2))
+    beside = torch.zeros(d_model - 1, dtype=torch.float64)
+    beside[::2] = angles.sin()
+    return cos + torch.diag(beside, diagonal=-1) - torch.diag(beside, diagonal=1)
 
 
-@alternative("LearnedPositions")
-class RowAfterRow(_Positions):
-    def initial(self, max_length, d_model):
-        return nn.Parameter(torch.empty(max_length, d_model).uniform_(-0.1, 0.1))
-
-    def forward(self, x):
-        self.refuse(x)
-        return torch.stack([row + self.rows(x) for row in x])
-
-
-@careless("LearnedPositions")
-class CountsOnTheCpu(_Positions):
-    def rows(self, x):
-        return nn.functional.embedding(torch.arange(x.shape[1]), self.table)
+@alternative("rotation")
+def in_numpy(shift, d_model):
+    R = numpy.zeros((d_model, d_model), dtype=numpy.float32)
+    for i in range(0, d_model, 2):
+        angle = shift / 10000 ** (i / d_model)
+        R[i, i] = R[i + 1, i + 1] = numpy.cos(angle)
+        R[i + 1, i] = numpy.sin(angle)
+        R[i, i + 1] = -R[i + 1, i]
+    return torch.from_numpy(R)
 
 
-@careless("LearnedPositions")
-class FillsTheSums(_Positions):
-    def forward(self, x):
-        self.refuse(x)
-        sums = torch.zeros(x.shape)
-        for t in range(x.shape[1]):
-            sums[:, t] = x[:, t] + self.table[t]
-        return sums
-
-
-def _turn(x, positions, sign=1.0, exponents=None, base=10000.0):
-    angles = sign * _angles(positions, x.shape[-1], exponents, base)
+def _turn(x, positions, base, exponents=None):
+    angles = _angles(positions, x.shape[-1], exponents, base)
     first, second, cos, sin = x[..., 0::2], x[..., 1::2], angles.cos(), angles.sin()
     return _interleaved(first * cos - second * sin, first * sin + second * cos)
 
 
 @alternative("rotary")
-def with_complex_numbers(x, positions):
-    angles = _angles(positions, x.shape[-1])
+def with_complex_numbers(x, positions, base=10000.0):
+    angles = _angles(positions, x.shape[-1], base=base)
     pairs = torch.complex(x[..., 0::2].to(angles.dtype), x[..., 1::2].to(angles.dtype))
     turned = pairs * torch.complex(angles.cos(), angles.sin())
     return torch.stack([turned.real, turned.imag], dim=-1).reshape(x.shape).to(x.dtype)
 
 
 @alternative("rotary")
-def with_doubled_angles(x, positions):
-    angles = _angles(positions, x.shape[-1]).repeat_interleave(2, dim=-1)
+def with_doubled_angles(x, positions, base=10000.0):
+    angles = _angles(positions, x.shape[-1], base=base).repeat_interleave(2, dim=-1)
     other = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).reshape(x.shape)
     return x * angles.cos().to(x.dtype) + other * angles.sin().to(x.dtype)  # rounded before
 
 
 @alternative("rotary")
-def in_float64_throughout(x, positions):
+def in_float64_throughout(x, positions, base=10000.0):
     rows = []
     for row, position in zip(x.double().unbind(-2), positions.tolist(), strict=True):
         turned = row.clone()
         for i in range(0, x.shape[-1], 2):
-            angle = position / 10000 ** (i / x.shape[-1])
+            angle = position / base ** (i / x.shape[-1])
             cos, sin = math.cos(angle), math.sin(angle)
             turned[..., i] = row[..., i] * cos - row[..., i + 1] * sin
             turned[..., i + 1] = row[..., i] * sin + row[..., i + 1] * cos
@@ -437,8 +376,8 @@ def in_float64_throughout(x, positions):
 
 
 @careless("rotary")
-def fills_pairs_on_the_cpu(x, positions):
-    turned, angles = torch.zeros(x.shape, dtype=x.dtype), _angles(positions, x.shape[-1])
+def fills_pairs_on_the_cpu(x, positions, base=10000.0):
+    turned, angles = torch.zeros(x.shape, dtype=x.dtype), _angles(positions, x.shape[-1], base=base)
     first, second, cos, sin = x[..., 0::2], x[..., 1::2], angles.cos(), angles.sin()
     turned[..., 0::2] = first * cos - second * sin
     turned[..., 1::2] = first * sin + second * cos
@@ -446,14 +385,14 @@ def fills_pairs_on_the_cpu(x, positions):
 
 
 @careless("rotary")
-def counts_pairs_on_the_cpu(x, positions):
+def counts_pairs_on_the_cpu(x, positions, base=10000.0):
     exponents = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
-    return _turn(x, positions, exponents=exponents).to(x.dtype)
+    return _turn(x, positions, base, exponents).to(x.dtype)
 
 
 @careless("rotary")
-def turns_in_place(x, positions):
-    x[:] = _turn(x, positions)
+def turns_in_place(x, positions, base=10000.0):
+    x[:] = _turn(x, positions, base)
     return x
 
 
@@ -461,6 +400,9 @@ ONE_COUNT_A_WORD = "there are as many counts as words"
 ONE_DEVICE = "x and its positions are on one device"
 FLOAT32_SPEEDS = "the speeds may be of float32: the angles change by 1e-5 at most"
 EQUIVALENT = {
+    "rotation: whose result is cut off from the gradient: return R.detach()": "two numbers go in",
+    "rotation: with the two items of a pair exchanged: R[i:i + 2, i:i + 2] = torch.tensor([[cos, "
+    "-sin], [sin, cos]])": "rows and columns are the same",
     "count_pairs: without `strict` in one call of `zip`: for word, count in zip(words, counts): "
     "for pair in pairwise(word): totals[pair] += count": ONE_COUNT_A_WORD,
     "count_pairs: with False once where True belongs: for word, count in zip(words, counts, "
@@ -468,8 +410,6 @@ EQUIVALENT = {
     "merge_pair: with one call of `tuple` left out: if tuple(ids[place:place + 2]) == pair: "
     "merged.append(new_id) place += 2 else: merged.append(ids[place]) place += 1": "the pair is "
     "given as a tuple",
-    "LearnedPositions: with one constant twice as large: self.table = nn.Parameter(0.04 * "
-    "torch.randn(max_length, d_model))": "small is small",
     "sinusoidal_positions: without `dtype` in one call of `arange`: exponents = torch.arange(0, "
     "d_model, 2, device=positions.device)": FLOAT32_SPEEDS,
     "rotary: without `dtype` in one call of `arange`: exponents = torch.arange(0, d_head, 2, "

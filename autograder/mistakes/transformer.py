@@ -290,81 +290,6 @@ def writes_into_the_scores(read, logits):
     return _append(read, logits[:, -1].argmax(1))
 
 
-def _last(read):
-    return read[:, -1].tolist()
-
-
-def _ends(read, logits):
-    """Whether PAD scores highest in each row that ended before its last id."""
-    best = logits[:, -1].argmax(dim=1).tolist()
-    return all(token == PAD for end, token in zip(_last(read), best, strict=True) if end == PAD)
-
-
-@mistake(
-    "break_append_best",
-    hint="No row has ended. Then both write the best token everywhere.",
-    where=lambda read, logits: not {EOS, PAD} & set(_last(read)),
-)
-def all_rows_go_on():
-    return torch.tensor([[1, 5, 4], [1, 6, 3]]), torch.eye(7)[None, :3].repeat(2, 1, 1)
-
-
-@mistake(
-    "break_append_best",
-    hint="The rows that have ended did so just now: their last id is EOS, and the answer looks for "
-    "EOS. What does such a row look like one step later?",
-    where=lambda read, logits: EOS in _last(read) and PAD not in _last(read),
-)
-def has_just_ended():
-    return torch.tensor([[1, 5, 2], [1, 6, 3]]), torch.eye(7)[None, 2:5].repeat(2, 1, 1)
-
-
-@mistake(
-    "break_append_best",
-    hint="A row ends in PAD, and the scores after it happen to be highest for PAD: the answer gets "
-    "it right by luck. (Of equal scores argmax takes the first.)",
-    where=lambda read, logits: PAD in _last(read) and _ends(read, logits),
-)
-def scores_are_all_equal():
-    return torch.tensor([[1, 2, 0]]), torch.zeros(1, 3, 5)
-
-
-@alternative("break_append_best")
-def one_row_is_two_steps_ahead():
-    logits = torch.zeros(2, 4, 9)
-    logits[:, :, 7] = 2.0
-    return torch.tensor([[1, 5, 2, 0], [1, 6, 3, 3]]), logits
-
-
-@alternative("break_append_best")
-def would_end_again():
-    return torch.tensor([[1, 2, 0, 0]]), torch.tensor([[[0.0, 0.0, 1.0]]]).repeat(1, 4, 1)
-
-
-@alternative("transformer_parameters")
-def adds_up_real_layers(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    with torch.device("meta"):
-        layers = [EncoderLayer(d_model, 1, d_ff), DecoderLayer(d_model, 1, d_ff)]
-    inside = sum(p.numel() for layer in layers for p in layer.parameters())
-    tables = 0
-    tables += 0 if tied == "all" else source_size * d_model
-    tables += target_size * d_model
-    tables += target_size * d_model if tied == "none" else 0
-    return n_layers * inside + tables + (4 * d_model if pre_norm else 0)
-
-
-@alternative("transformer_parameters")
-def has_one_polynomial(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    total = n_layers * (12 * d_model**2 + 4 * d_model * d_ff + 24 * d_model + 2 * d_ff)
-    total += 4 * d_model if pre_norm else 0
-    shares = {"none": (1, 2), "target": (1, 1), "all": (0, 1)}[tied]
-    return total + d_model * (shares[0] * source_size + shares[1] * target_size)
-
-
 SHORT = "no sentence of the check goes beyond position 256, up to which bfloat16 counts"
 EQUIVALENT = {
     "Translator: with one call of `promote_types` left out: wide = x.dtype": SHORT,
@@ -380,8 +305,4 @@ EQUIVALENT = {
     "self.generator.weight = self.target_embedding.weight": "`in` asks for no order",
     "append_best: whose result is cut off from the gradient: return "
     "torch.cat([read, best.unsqueeze(1)], dim=1).detach()": "ids have no gradient",
-    "transformer_parameters: with two arguments of one call of `attention_parameters` exchanged: "
-    "attention = attention_parameters(d_model, d_model, 1)": "only n_heads * d_head counts",
-    "transformer_parameters: with `source_size` once where `target_size` belongs: tables = "
-    "rows.get(tied, source_size) * d_model": "where all tables are one, both sizes are equal",
 }

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, combine_masks
 from attention.multi_head_attention import Sublayers
-from autograder.checking.toolbox.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless
 
 
 class _Norm(nn.Module):
@@ -108,74 +108,6 @@ class FillsThePositions(_Wide):
         for i, row in enumerate(rows):
             result[i] = super().forward(row)
         return result.view(x.shape)
-
-
-class _Sum(nn.Module):
-    def __init__(self, dropout=0.1):
-        super().__init__()
-        self.p = dropout
-
-    def scale(self):
-        return 1 / (1 - self.p)
-
-    def keeps(self, noise):
-        return noise >= self.p
-
-    def rest(self, update, noise):
-        return update * self.keeps(noise) * self.scale() if self.training else update
-
-    def forward(self, x, update, noise=None):
-        noise = torch.rand_like(update) if noise is None else noise
-        return x + self.rest(update, noise)
-
-
-@alternative("Residual")
-class ScalesInSinglePrecision(_Sum):
-    """A table of True and False divided by a number is float32, whatever the update is."""
-
-    def rest(self, update, noise):
-        return update * (self.keeps(noise) / (1 - self.p)) if self.training else update
-
-
-@alternative("Residual")
-class WithWhere(_Sum):
-    def rest(self, update, noise):
-        if not self.training:
-            return update
-        return torch.where(noise < self.p, 0.0, update) / (1 - self.p)
-
-
-@alternative("Residual")
-class FillsWithZeros(_Sum):
-    def forward(self, x, update, noise=None):
-        if not self.training:
-            return torch.add(update, x)
-        noise = torch.rand_like(update) if noise is None else noise
-        return x + update.masked_fill(noise < self.p, 0).div(1 - self.p)
-
-
-@careless("Residual")
-class FillsWhatIsKept(_Sum):
-    def keeps(self, noise):
-        kept = torch.zeros(noise.shape)
-        kept[noise >= self.p] = 1.0
-        return kept
-
-
-@careless("Residual")
-class AddsToZeros(_Sum):
-    def forward(self, x, update, noise=None):
-        result = torch.zeros(x.shape)
-        result += super().forward(x, update, noise)
-        return result
-
-
-@careless("Residual")
-class WritesIntoTheUpdate(_Sum):
-    def rest(self, update, noise):
-        if self.training:
-            update *= self.keeps(noise) * self.scale()
-        return update
 
 
 class _Layer(Sublayers):
@@ -289,68 +221,6 @@ class CountsPositionsOnTheCpu(_Decoder):
     def past(self, x, mask):
         position = torch.arange(x.shape[1])
         return combine_masks(position[:, None] >= position, mask)
-
-
-@mistake(
-    "layer_parameters",
-    hint="d_ff is not used. Four times d_model is the paper's choice, and no rule.",
-)
-def takes_four_times_d_model(d_model, d_ff, cross=False):
-    times = 2 if cross else 1
-    projections = times * 4 * d_model * (d_model + 1)
-    hidden = 8 * d_model**2 + 5 * d_model
-    return projections + hidden + 2 * (times + 1) * d_model
-
-
-@mistake(
-    "break_layer_parameters",
-    hint="Here d_ff is four times d_model, and the smallest such layer is no exception.",
-    where=lambda d_model, d_ff, cross=False: (d_model, d_ff) == (1, 4),
-)
-def the_smallest_layer():
-    return 1, 4
-
-
-@mistake(
-    "break_layer_parameters",
-    hint="Here d_ff is four times d_model, with and without a cross-attention.",
-    where=lambda d_model, d_ff, cross=False: cross and d_ff == 4 * d_model,
-)
-def a_decoder_layer_of_these_sizes():
-    return 16, 64, True
-
-
-@mistake(
-    "break_layer_parameters",
-    hint="Here d_ff is four times d_model, as in the paper, and so this answer is right.",
-    where=lambda d_model, d_ff, cross=False: d_ff == 4 * d_model,
-)
-def the_papers_sizes():
-    return 512, 2048
-
-
-@alternative("break_layer_parameters")
-def as_wide_as_the_model():
-    return 16, 16
-
-
-@alternative("break_layer_parameters")
-def a_decoder_layer():
-    return 10, 20, True
-
-
-@alternative("layer_parameters")
-def builds_the_parts(d_model, d_ff, cross=False):
-    linear = [(d_model, d_model)] * (8 if cross else 4) + [(d_model, d_ff), (d_ff, d_model)]
-    parts = [nn.Linear(*sizes, device="meta") for sizes in linear]
-    parts += [nn.LayerNorm(d_model, device="meta") for _ in range(3 if cross else 2)]
-    return sum(p.numel() for part in parts for p in part.parameters())
-
-
-@alternative("layer_parameters")
-def multiplies_out(d_model, d_ff, cross=False):
-    decoder = 4 * d_model**2 + 6 * d_model
-    return 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff + (decoder if cross else 0)
 
 
 def _run(x, weights, skip, update=None):

@@ -33,7 +33,7 @@ from autograder.checking.toolbox import registry
 SEED = 7
 # Lesson 13 has tests of its own for this.
 SLUGS = [path.stem for path in find() if path.stem != "13_decoding"]
-IDS = {"dim", "new_id", "mask_id", "seed"}  # of PyTorch, or names: any number does
+IDS = {"dim", "new_id", "mask_id", "seed", "shift"}  # of PyTorch, or names: any number does
 ANY_SIGN = {"baseline"}
 # Python's and PyTorch's own words do here: a size below 0, or none at all, is refused by them.
 BUILT = {

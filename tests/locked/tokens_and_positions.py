@@ -6,8 +6,6 @@ from collections import Counter
 from itertools import pairwise
 
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from attention.tokens_and_positions import WORD, PairIndex, split_words
 from tests.locked import right, wrong
@@ -231,24 +229,6 @@ def bpe_decode_8(ids, merges):
     return str(data, "utf-8", "replace")
 
 
-@wrong("embed", cause="scales the given table itself, which grows with every call", kind="state")
-def embed_6(ids, table):
-    with torch.no_grad():
-        table *= math.sqrt(table.shape[1])
-    return table[ids]
-
-
-@wrong("embed", cause="rounds the root down to a whole number", kind="size")
-def embed_7(ids, table):
-    return table[ids] * math.isqrt(table.shape[1])
-
-
-@right("embed", how="a product with one-hot rows")
-def embed_8(ids, table):
-    hot = F.one_hot(ids, num_classes=table.shape[0]).to(table.dtype)
-    return table.shape[1] ** 0.5 * (hot @ table)
-
-
 @wrong(
     "sinusoidal_positions",
     cause="the exponents are made on the CPU, wherever the positions are",
@@ -281,135 +261,3 @@ def sinusoidal_positions_10(positions, d_model):
     result[:, 0::2] = torch.sin(positions.unsqueeze(1) * speeds)
     result[:, 1::2] = torch.cos(positions.unsqueeze(1) * speeds)
     return result
-
-
-class _TooLong(ValueError):
-    """A sequence for which there are no positions."""
-
-
-@wrong("LearnedPositions", cause="takes the batch axis for time", kind="value")
-class LearnedPositions_2(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        T, max_length = x.shape[0], len(self.table)
-        if max_length < T:
-            raise ValueError(f"T={T} is longer than max_length={max_length}")
-        return x + self.table[:T].unsqueeze(1)
-
-
-@wrong("LearnedPositions", cause="refuses T = max_length, which fits", kind="size")
-class LearnedPositions_5(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        T, max_length = x.shape[1], self.table.shape[0]
-        if max_length <= T:
-            raise ValueError(f"T={T} is longer than max_length={max_length}")
-        return x + self.table[:T]
-
-
-@wrong(
-    "LearnedPositions",
-    cause="adds the table's data, so the table never gets a gradient",
-    kind="gradient",
-)
-class LearnedPositions_8(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        T, max_length = x.shape[1], len(self.table)
-        if max_length < T:
-            raise ValueError(f"T={T} is longer than max_length={max_length}")
-        return x + self.table.data[:T]
-
-
-@right("LearnedPositions", how="nn.init, a subclass of ValueError, rows looked up by index")
-class LearnedPositions_11(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.max_length = max_length
-        self.table = nn.Parameter(torch.empty(max_length, d_model))
-        nn.init.normal_(self.table, mean=0.0, std=0.01)
-
-    def forward(self, x):
-        _, T, _ = x.shape
-        if self.max_length < T:
-            raise _TooLong(f"there are {self.max_length} positions, the sequence has {T}")
-        index = torch.arange(T, device=x.device)
-        return F.embedding(index, self.table)[None] + x
-
-
-@wrong(
-    "rotary", cause="computes the second feature from the first one already turned", kind="value"
-)
-def rotary_7(x, positions):
-    x = x.clone()
-    exponents = torch.arange(0, x.shape[-1], 2, dtype=x.dtype, device=x.device) / x.shape[-1]
-    angles = positions[:, None] / 10000**exponents
-    cos, sin = angles.cos(), angles.sin()
-    x[..., 0::2] = x[..., 0::2] * cos - x[..., 1::2] * sin
-    x[..., 1::2] = x[..., 0::2] * sin + x[..., 1::2] * cos
-    return x
-
-
-@wrong("rotary", cause="writes the turned features into x", kind="state")
-def rotary_8(x, positions):
-    exponents = torch.arange(0, x.shape[-1], 2, dtype=x.dtype, device=x.device) / x.shape[-1]
-    angles = positions[:, None] / 10000**exponents
-    first, second = x[..., 0::2].clone(), x[..., 1::2].clone()
-    cos, sin = angles.cos(), angles.sin()
-    with torch.no_grad():
-        x[..., 0::2] = first * cos - second * sin
-        x[..., 1::2] = first * sin + second * cos
-    return x
-
-
-@wrong("rotary", cause="joins all axes from 1 on, which is right only for a matrix", kind="size")
-def rotary_9(x, positions):
-    exponents = torch.arange(0, x.shape[-1], 2, dtype=x.dtype, device=x.device) / x.shape[-1]
-    angles = positions[:, None] / 10000**exponents
-    first, second = x[..., 0::2], x[..., 1::2]
-    cos, sin = angles.cos(), angles.sin()
-    turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1)
-    return turned.flatten(start_dim=1)
-
-
-@wrong(
-    "rotary",
-    cause="views x itself as complex numbers, which bfloat16 cannot be, so x in bfloat16 fails",
-    kind="dtype",
-)
-def rotary_11(x, positions):
-    d_head = x.shape[-1]
-    i = torch.arange(d_head // 2, device=x.device, dtype=positions.dtype)
-    angles = torch.outer(positions, 10000.0 ** (-2 * i / d_head))
-    numbers = torch.view_as_complex(x.unflatten(-1, (d_head // 2, 2)).contiguous())
-    turned = numbers * torch.polar(torch.ones_like(angles), angles)
-    return torch.view_as_real(turned).flatten(-2)
-
-
-@right("rotary", how="a product of complex numbers of the wider dtype, brought back to x's")
-def rotary_13(x, positions):
-    d_head = x.shape[-1]
-    i = torch.arange(d_head // 2, device=x.device, dtype=positions.dtype)
-    angles = torch.outer(positions, 10000.0 ** (-2 * i / d_head))
-    wide = x.to(torch.promote_types(x.dtype, positions.dtype))
-    numbers = torch.view_as_complex(wide.unflatten(-1, (d_head // 2, 2)).contiguous())
-    turned = numbers * torch.polar(torch.ones_like(angles), angles)
-    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
-
-
-@right("rotary", how="x times cos plus the swapped neighbours times sin, brought back to x's dtype")
-def rotary_14(x, positions):
-    d_head = x.shape[-1]
-    exponents = torch.arange(0, d_head, 2, dtype=positions.dtype, device=x.device) / d_head
-    angles = (positions[:, None] / 10000**exponents).repeat_interleave(2, dim=-1)
-    swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).reshape(x.shape)
-    return (x * torch.cos(angles) + swapped * torch.sin(angles)).to(x.dtype)

@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask
-from attention.multi_head_attention import attention_parameters
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
@@ -188,37 +187,6 @@ def append_best_9(read, logits):
         goes_on = goes_on * (read[:, -1:] != token)
     best = logits[:, -1, :].topk(1).indices
     return torch.hstack([read, torch.where(goes_on.bool(), best, PAD)])
-
-
-@wrong("transformer_parameters", cause="counts one final norm instead of two", kind="value")
-def transformer_parameters_2(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    attention = attention_parameters(d_model, 1, d_model)
-    ff = 2 * d_model * d_ff + d_ff + d_model
-    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
-    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
-    return layers + rows.get(tied, target_size) * d_model + 2 * d_model * pre_norm
-
-
-@right(
-    "transformer_parameters", how="builds the parts without memory and counts each parameter once"
-)
-def transformer_parameters_8(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    def count(*modules):
-        return sum(p.numel() for module in modules for p in module.parameters())
-
-    with torch.device("meta"):
-        pair = count(EncoderLayer(d_model, 1, d_ff), DecoderLayer(d_model, 1, d_ff))
-        norms = count(nn.LayerNorm(d_model), nn.LayerNorm(d_model)) if pre_norm else 0
-    tables = d_model * target_size
-    if tied != "all":
-        tables += d_model * source_size
-    if tied == "none":
-        tables += d_model * target_size
-    return n_layers * pair + norms + tables
 
 
 @right("append_best", how="a loop over the rows with lists")

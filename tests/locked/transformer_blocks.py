@@ -74,43 +74,6 @@ def gradient_norms_11(x, weights, skip):
         return torch.stack(norms[::-1])
 
 
-class _Noisy(nn.Module):
-    def __init__(self, dropout=0.1):
-        super().__init__()
-        self.p = dropout
-
-
-@wrong("Residual", cause="writes into the given update", kind="state")
-class Residual_6(_Noisy):
-    def forward(self, x, update, noise=None):
-        if noise is None:
-            noise = torch.rand_like(update)
-        if self.training:
-            update[noise < self.p] = 0
-            update /= 1 - self.p
-        return x + update
-
-
-@wrong("Residual", cause="divides by p instead of 1 - p", kind="value")
-class Residual_7(_Noisy):
-    def forward(self, x, update, noise=None):
-        if noise is None:
-            noise = torch.rand_like(update)
-        if self.training:
-            update = update * (noise >= self.p) / self.p
-        return x + update
-
-
-@right("Residual", how="masked_fill, and an early return after eval()")
-class Residual_10(_Noisy):
-    def forward(self, x, update, noise=None):
-        if not self.training:
-            return torch.add(x, update)
-        if noise is None:
-            noise = torch.rand_like(update)
-        return x + (update / (1 - self.p)).masked_fill(noise < self.p, 0)
-
-
 @right("LayerNorm", how="var_mean, rsqrt and addcmul, bias made before weight")
 class LayerNorm_12(nn.Module):
     def __init__(self, d_model, eps=1e-5):
@@ -254,10 +217,3 @@ class DecoderLayer_14(_Three):
         look = partial(self._look, self.cross_attention, memory, memory_mask)
         x = self._add(x, self.norm_2, look)
         return self._add(x, self.norm_3, self.feed_forward)
-
-
-@right("layer_parameters", how="builds the layer without memory and counts")
-def layer_parameters_7(d_model, d_ff, cross=False):
-    with torch.device("meta"):
-        layer = Sublayers(d_model, 1, d_ff, cross=cross)
-    return sum(parameter.numel() for parameter in layer.parameters())

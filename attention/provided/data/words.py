@@ -84,6 +84,21 @@ class PairIndex:
         """Return the places of all words that hold the pair (and a few that did, earlier)."""
         return sorted(self.places[pair])
 
+    def merge(self, pair: Pair, new_id: int) -> None:
+        """Replace the pair by the new id in every word, and count the pairs of these words again.
+
+        Within a word from left to right: what was merged is not merged once more.
+        """
+        for place in self.where(pair):
+            word = self.words[place]
+            self.remove(place)
+            start = 0
+            while start < len(word) - 1:
+                if (word[start], word[start + 1]) == pair:
+                    word[start : start + 2] = [new_id]
+                start += 1
+            self.add(place)
+
     def most_frequent(self) -> Pair | None:
         """Return the pair with the largest total, the smallest of these on a tie; None if none."""
         for pair in self.grown:

@@ -1,8 +1,8 @@
 """Where a training takes PyTorch's own parts, the student's pieces that do the same.
 
-The library's layers use nn.LayerNorm, nn.RMSNorm and nn.Dropout, its training step
-torch.optim.AdamW: lessons 09, 11 and 20 have them written all the same. With --mine they are used,
-and the shortcuts of `acceleration`, which pass by the pieces of the lessons, are not.
+The library's layers use nn.LayerNorm and nn.RMSNorm, its training step torch.optim.AdamW: lessons
+09, 11 and 20 have them written all the same. With --mine they are used, and the shortcuts of
+`acceleration`, which pass by the pieces of the lessons, are not.
 """
 
 from typing import Any
@@ -13,18 +13,6 @@ from torch import Tensor, nn
 from attention.multi_head_attention import Sublayers
 from attention.train.pieces import collected
 from attention.training import ModelAndLoss
-
-
-class Update(nn.Module):
-    """A student's Residual where the layers call a dropout and add the update themselves."""
-
-    def __init__(self, residual: nn.Module):
-        super().__init__()
-        self.residual = residual
-
-    def forward(self, update: Tensor) -> Any:
-        """Return what is left of the update, (B, T, d_model): it is added to zeros."""
-        return self.residual(torch.zeros_like(update), update)
 
 
 class RMSNorm(nn.Module):
@@ -40,7 +28,7 @@ class RMSNorm(nn.Module):
 
 
 def furnish(model: Any) -> Any:
-    """Put the student's norms, FeedForward and Residual, if in use, into a model; returns it.
+    """Put the student's norms and FeedForward, if in use, into a model; returns it.
 
     They take over the weights. A masked_attention of the student's is asked, not PyTorch's kernel.
     """
@@ -57,14 +45,12 @@ def furnish(model: Any) -> Any:
 
 
 def _furnish_layer(layer: Any) -> None:
-    feed_forward, residual = collected.own("FeedForward"), collected.own("Residual")
+    feed_forward = collected.own("FeedForward")
     if feed_forward is not None:
         old = layer.feed_forward
         first: nn.Linear = old.linear_1
         made = feed_forward(first.in_features, first.out_features, old.dropout.p)
         layer.feed_forward = _with_weights(made, old)
-    if residual is not None:
-        layer.dropout = Update(residual(layer.dropout.p))
     if collected.own("masked_attention") is not None:
         for attention in (layer.attention, getattr(layer, "cross_attention", None)):
             if attention is not None:

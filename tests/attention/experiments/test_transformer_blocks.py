@@ -15,9 +15,7 @@ from attention.transformer_blocks import (
     DecoderLayer,
     EncoderLayer,
     LayerNorm,
-    Residual,
     gradient_norms,
-    layer_parameters,
 )
 
 
@@ -73,9 +71,8 @@ def test_a_norm_over_the_batch_mixes_sentences():
 
 def test_the_figures_can_be_drawn():
     transformer_blocks.growing()
-    transformer_blocks.rolls_dice(Residual(0.1))
+    transformer_blocks.rolls_dice()
     transformer_blocks.masks_at_work(DecoderLayer)
-    transformer_blocks.sizes_in_the_paper(layer_parameters)
     assert 0 < transformer_blocks.rates() < 1
     transformer_blocks.add_and_norm()
     transformer_blocks.layers_taken_out()

@@ -1,13 +1,10 @@
 """Careless right answers to lesson 08."""
 
-import math
 from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from attention.tokens_and_positions import PairIndex, split_words
 from tests.locked.careless import careless
@@ -155,26 +152,6 @@ def bpe_decode_2(ids, merges):
     return joined.tobytes().decode("utf-8", errors="replace")
 
 
-@careless("embed", "device", "dtype", how="row by row into zeros of float32")
-def embed_1(ids, table):
-    B, T = ids.shape
-    result = torch.zeros(B, T, table.shape[1])
-    for b in range(B):
-        for t in range(T):
-            result[b, t] = table[ids[b, t]] * math.sqrt(table.shape[1])
-    return result
-
-
-@careless("embed", "other_type", how="NumPy's root")
-def embed_2(ids, table):
-    return table[ids] * np.sqrt(table.shape[1])
-
-
-@careless("embed", "other_order", how="scales the table first")
-def embed_3(ids, table):
-    return F.embedding(ids, table * table.shape[1] ** 0.5)
-
-
 @careless("sinusoidal_positions", "device", how="exponents and zeros without a device")
 def sinusoidal_positions_1(positions, d_model):
     if d_model % 2:
@@ -196,67 +173,3 @@ def sinusoidal_positions_2(positions, d_model):
         angle = positions / 10000 ** (i / d_model)
         columns += [angle.sin(), angle.cos()]
     return torch.stack(columns, dim=1)
-
-
-@careless("LearnedPositions", "seed", how="the table from the global generator, seeded")
-class LearnedPositions_1(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        torch.manual_seed(0)
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
-
-    def forward(self, x):
-        T, most = x.shape[1], self.table.shape[0]
-        if most < T:
-            raise ValueError(f"a sequence of {T} tokens, but there are {most} positions")
-        return x + self.table[:T]
-
-
-@careless("LearnedPositions", "device", "module_state", how="numbers of rows without a device")
-class LearnedPositions_2(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        self.max_length = max_length
-        self.table = nn.Parameter(torch.normal(0.0, 0.02, (max_length, d_model)))
-
-    def forward(self, x):
-        if x.shape[1] > self.max_length:
-            raise ValueError(f"T={x.shape[1]} is larger than max_length={self.max_length}")
-        return x + self.table[torch.arange(x.shape[1])].unsqueeze(0)
-
-
-@careless("LearnedPositions", "numpy", how="the first table from NumPy")
-class LearnedPositions_3(nn.Module):
-    def __init__(self, max_length, d_model):
-        super().__init__()
-        start = np.random.default_rng().normal(0, 0.02, (max_length, d_model))
-        self.table = nn.Parameter(torch.from_numpy(start).float())
-
-    def forward(self, x):
-        T = x.size(1)
-        if len(self.table) < T:
-            raise ValueError(f"{T} positions are more than {len(self.table)}")
-        return torch.stack([one + self.table[:T] for one in x])
-
-
-@careless("rotary", "device", how="zeros and exponents without a device")
-def rotary_1(x, positions):
-    d_head = x.shape[-1]
-    speeds = 10000 ** (-torch.arange(0, d_head, 2, dtype=positions.dtype) / d_head)
-    angles = positions[:, None] * speeds
-    first, second = x[..., 0::2], x[..., 1::2]
-    turned = torch.zeros(x.shape, dtype=x.dtype)
-    turned[..., 0::2] = (first * angles.cos() - second * angles.sin()).to(x.dtype)
-    turned[..., 1::2] = (first * angles.sin() + second * angles.cos()).to(x.dtype)
-    return turned
-
-
-@careless("rotary", "plain_numbers", how="pair by pair, with Python floats for the speeds")
-def rotary_2(x, positions):
-    d_head, columns = x.shape[-1], []
-    for i in range(0, d_head, 2):
-        angle = positions / 10000 ** (i / d_head)
-        cos, sin = torch.cos(angle), torch.sin(angle)
-        columns.append(x[..., i] * cos - x[..., i + 1] * sin)
-        columns.append(x[..., i] * sin + x[..., i + 1] * cos)
-    return torch.stack(columns, dim=-1).to(x.dtype)

@@ -43,51 +43,6 @@ def gradient_norms_3(x, weights, skip):
     return torch.tensor([leaf.grad.square().sum().item() ** 0.5 for leaf in leaves])
 
 
-@careless("Residual", "dtype", how="the table of what is kept as float32")
-class Residual_1(nn.Module):
-    def __init__(self, dropout=0.1):
-        super().__init__()
-        self.p = dropout
-
-    def forward(self, x, update, noise=None):
-        if noise is None:
-            noise = torch.rand_like(update)
-        if not self.training:
-            return x + update
-        kept = (noise >= self.p).float()
-        return x + update * kept / (1 - self.p)
-
-
-@careless("Residual", "in_place", how="sets what is dropped to 0 in a clone")
-class Residual_2(nn.Module):
-    def __init__(self, dropout=0.1):
-        super().__init__()
-        self.p = dropout
-
-    def forward(self, x, update, noise=None):
-        if noise is None:
-            noise = torch.rand_like(update)
-        if self.training:
-            update = update.clone()
-            update[noise < self.p] = 0
-            update = update / (1 - self.p)
-        return x + update
-
-
-@careless("Residual", "device", how="a scalar tensor beside where")
-class Residual_3(nn.Module):
-    def __init__(self, dropout=0.1):
-        super().__init__()
-        self.p = dropout
-
-    def forward(self, x, update, noise=None):
-        if noise is None:
-            noise = torch.rand_like(update)
-        if self.training:
-            update = torch.where(noise < self.p, torch.tensor(0.0), update / (1 - self.p))
-        return update + x
-
-
 @careless("LayerNorm", "other_order", how="var, and the reciprocal of the root")
 class LayerNorm_1(nn.Module):
     def __init__(self, d_model, eps=1e-5):
@@ -225,32 +180,3 @@ class DecoderLayer_2(Sublayers):
             if not self.pre_norm:
                 x = norm(x)
         return x
-
-
-@careless("layer_parameters", "other_type", how="returns NumPy's int")
-def layer_parameters_1(d_model, d_ff, cross=False):
-    attentions = np.int64(2 if cross else 1)
-    network = 2 * d_model * d_ff + d_ff + d_model
-    return attentions * 4 * (d_model**2 + d_model) + network + (attentions + 1) * 2 * d_model
-
-
-@careless("layer_parameters", "plain_numbers", how="a list of sizes of layers, added up")
-def layer_parameters_2(d_model, d_ff, cross=False):
-    linear = [(d_model, d_model)] * (8 if cross else 4) + [(d_model, d_ff), (d_ff, d_model)]
-    total = 0
-    for a, b in linear:
-        total += a * b + b
-    for _ in range(3 if cross else 2):
-        total += 2 * d_model
-    return total
-
-
-@careless("break_layer_parameters", "plain_numbers", how="two small numbers")
-def break_layer_parameters_1():
-    return 2, 3
-
-
-@careless("break_layer_parameters", "other_type", how="sizes are NumPy's ints")
-def break_layer_parameters_2():
-    d_model, d_ff = np.array([8, 16])
-    return d_model, d_ff, True

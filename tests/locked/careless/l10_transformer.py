@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from attention.masked_attention import causal_mask
-from attention.multi_head_attention import attention_parameters
-from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.data.tokens import EOS, PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.transformer import TIED
@@ -154,50 +153,6 @@ def append_best_3(read, logits):
     best, ids = logits[:, -1].detach().numpy().argmax(axis=1), read.numpy()
     best[np.isin(ids[:, -1], [EOS, PAD])] = PAD
     return torch.from_numpy(np.concatenate([ids, best[:, None]], axis=1))
-
-
-@careless("break_append_best", "plain_numbers", how="lists of numbers")
-def break_append_best_1():
-    logits = torch.zeros(1, 4, 5)
-    logits[0, -1, 4] = 1
-    return torch.tensor([[1, 3, 2, 0]]), logits
-
-
-@careless("break_append_best", "seed", how="random scores, global seed")
-def break_append_best_2():
-    torch.manual_seed(0)
-    logits = torch.randn(2, 4, 6)
-    logits[:, :, PAD] = -10.0
-    return torch.tensor([[BOS, 4, EOS, PAD], [BOS, 3, 4, 5]]), logits
-
-
-@careless("transformer_parameters", "other_type", how="returns NumPy's int")
-def transformer_parameters_1(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    attention, norm = attention_parameters(d_model, 1, d_model), 2 * d_model
-    network = 2 * d_model * d_ff + d_ff + d_model
-    layers = n_layers * (3 * attention + 2 * network + 5 * norm)
-    rows = {"none": [source_size, target_size, target_size], "target": [source_size, target_size]}
-    tables = np.sum(rows.get(tied, [target_size])) * d_model
-    return layers + tables + (2 * norm if pre_norm else 0)
-
-
-@careless("transformer_parameters", "plain_numbers", how="adds up in a loop over the layers")
-def transformer_parameters_2(
-    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
-):
-    total = target_size * d_model
-    if tied in ("none", "target"):
-        total += source_size * d_model
-    if tied == "none":
-        total += target_size * d_model
-    for _ in range(n_layers):
-        for attentions in (1, 2):
-            total += attentions * 4 * (d_model * d_model + d_model)
-            total += d_model * d_ff + d_ff + d_ff * d_model + d_model
-            total += (attentions + 1) * 2 * d_model
-    return total + 4 * d_model if pre_norm else total
 
 
 @careless("masks_from_tokens", "extra_axis", how="the target's padding as a table of all queries")
