@@ -150,21 +150,24 @@ def head_updates(heads, W_o):
     return heads @ parts  # (B, H, T, d_model)
 
 
-def heads_by_hand():
+def heads_by_hand(strength):
     """Set the matrices of two heads so that each item looks at the two items that it asks for.
 
     An item is a row of 28 numbers: 0 to 7 its own name (one-hot), 8 to 15 the name of the first
     item that it asks for, 16 to 23 that of the second, 24 to 27 its content.
 
-    returns  W_q, W_k and W_v, (28, 28) each, for q = x W_q and so on. Columns 0 to 13 belong to
-             head 0, columns 14 to 27 to head 1. The first four numbers of a head's context are the
-             content of its item, to within 0.01: head 0 fetches the first item, head 1 the second.
+    strength  the score of the item that a head looks for; every other item gets 0
+    returns   W_q, W_k and W_v, (28, 28) each, for q = x W_q and so on. Columns 0 to 13 belong to
+              head 0, which fetches the first item, columns 14 to 27 to head 1, which fetches the
+              second. In each head the first eight numbers of a key are the item's own name, those
+              of a query the name asked for, times a factor; the first four of a value are the
+              content. All else is 0.
     """
     # exercise: about 7 lines
     W_q, W_k, W_v = torch.zeros(3, 28, 28)
     for first, asked in ((0, 8), (14, 16)):  # first column of a head, first number of the name
         names = slice(first, first + 8)
-        W_q[asked : asked + 8, names] = 50 * torch.eye(8)  # 50 / √14 ahead of every other name
+        W_q[asked : asked + 8, names] = strength * math.sqrt(14) * torch.eye(8)
         W_k[:8, names] = torch.eye(8)
         W_v[24:, first : first + 4] = torch.eye(4)
     return W_q, W_k, W_v

@@ -211,23 +211,26 @@ print("without head 1:", torch.allclose(whole - without, updates[:, 1], atol=1e-
 # ●●○ medium · 15 minutes · 2 points
 #
 # No training is needed: set the three matrices yourself. Let head 0 look at the first item that is
-# asked for, and head 1 at the second. The first four numbers of each head's context must be the
-# content of its item, to within 0.01.
+# asked for, and head 1 at the second. Return `W_q`, `W_k` and `W_v`, each (28, 28) and to the right
+# of *x*, as in $q = x\,W_q$. Columns 0 to 13 make the queries, keys and values of head 0, columns
+# 14 to 27 those of head 1. In each head:
+# - The first eight numbers of a key are the item's own name.
+# - The first eight numbers of a query are the name that is asked for, times a factor: after the
+#   division by √14, the score of the item that is asked for must be `strength`, and that of every
+#   other item 0.
+# - The first four numbers of a value are the content.
 #
-# Return `W_q`, `W_k` and `W_v`, each (28, 28) and to the right of *x*, as in $q = x\,W_q$. Columns
-# 0 to 13 make the queries, keys and values of head 0, columns 14 to 27 those of head 1. The scores
-# are divided by √14.
+# All other entries are 0.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# A key says what an item is called, a query whom the item asks for, a value what it holds. When are
-# two one-hot vectors' products 1, and when 0? A block of an identity matrix copies numbers:
-# `W[8:16, 0:8] = torch.eye(8)` brings the numbers 8 to 15 of *x* to the columns 0 to 7.
+# A block of an identity matrix copies numbers: `W[8:16, 0:8] = torch.eye(8)` brings the numbers 8
+# to 15 of *x* to the columns 0 to 7. The product of two one-hot names is 1 if they are the same
+# name, and 0 otherwise.
 # </details>
-# <details><summary>Hint 2 · “some weight is left on the other items”</summary>
+# <details><summary>Hint 2 · “its scores are not strength and 0”</summary>
 #
-# A score of 1 against seven of 0 is not enough: softmax then leaves most of the weight elsewhere.
-# How large must the difference be, after the division by √14, until exp(difference) dwarfs 7?
+# The product of query and key is divided by √14. Which factor in the query leaves `strength`?
 # </details>
 
 # %% exercise="heads_by_hand"
@@ -237,14 +240,7 @@ from attention.multi_head_attention import heads_by_hand
 check.heads_by_hand(heads_by_hand)
 
 # %% [markdown]
-# ### Predict first
-# Put your matrices into your layer, and take head 1 away. What is the mean squared error of the
-# second report then? (Contents have variance 1.)
-
-# %%
-from attention.provided.predictions import compare
-
-prediction = None  # an error, 0 if nothing is lost; None skips this
+# Now put your matrices into your layer:
 
 
 # %%
@@ -257,8 +253,25 @@ def layer_with(W_q, W_k, W_v):
 
 
 # %% demo=true
-layer = layer_with(*heads_by_hand())
-for gates in ([1.0, 1.0], [0.0, 1.0], [1.0, 0.0]):
+for strength in (1.0, 3.0, 10.0):
+    errors = experiments.errors(layer_with(*heads_by_hand(strength)), experiments.first_four)
+    print(f"strength {strength:4.1f}   error of the two reports:", *(f"{e:.3f}" for e in errors))
+
+# %% [markdown]
+# *Mean squared error of each report; always saying 0 has an error of about 1.* Two heads solve the
+# task without a step of training, once their scores are large enough to outweigh seven others.
+#
+# ### Predict first
+# Take head 1 away. What is the error of the second report then?
+
+# %%
+from attention.provided.predictions import compare
+
+prediction = None  # an error, 0 if nothing is lost; None skips this
+
+# %% demo=true
+layer = layer_with(*heads_by_hand(10.0))
+for gates in ([0.0, 1.0], [1.0, 0.0]):
     errors = experiments.errors(layer, experiments.first_four, torch.tensor(gates))
     print(f"gates {gates}   error of the two reports:", *(f"{error:.2f}" for error in errors))
 compare(prediction, errors[1], "error of the second report without head 1")
@@ -271,7 +284,7 @@ compare(prediction, errors[1], "error of the second report without head 1")
 # get the same score.
 
 # %% demo=true
-W_q, W_k, W_v = heads_by_hand()
+W_q, W_k, W_v = heads_by_hand(10.0)
 W_q[:, :14] += W_q[:, 14:]  # head 0 asks for both
 errors = experiments.errors(layer_with(W_q, W_k, W_v), experiments.first_four)
 print(f"error of the first report, if head 0 asks for both items: {errors[0]:.2f}")

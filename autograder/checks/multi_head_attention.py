@@ -1,5 +1,6 @@
 """Checks of lesson 07. The oracle is nn.MultiheadAttention, with the weights copied."""
 
+import itertools
 import math
 
 import torch
@@ -7,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from autograder.checking.toolbox import expect
-from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, check
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 # d_head is 1, 9 or 25 where it is a scale: roots that float32 holds exactly.
@@ -374,40 +375,51 @@ def _items(draw):
 
 
 @check(
-    without={
-        "care": "nothing comes in, and what is returned is multiplied in float64",
-        ONE_RIGHT_ANSWER: "names may be told apart in any columns, and by any large number",
-    },
+    without={"care": "only a number comes in", "gradients": "nothing is learned through it"},
     rests_on=(
-        "(28, 28) and to the right of x",
-        "Columns 0 to 13 make the queries, keys and values of head 0",
         "Let head 0 look at the first item that is asked for, and head 1 at the second",
-        "The first four numbers of each head's context must be the content of its item, to within "
-        "0.01",
-        "The scores are divided by √14",
+        "each (28, 28) and to the right of x",
+        "Columns 0 to 13 make the queries, keys and values of head 0",
+        "The first eight numbers of a key are the item's own name",
+        "the score of the item that is asked for must be strength, and that of every other item 0",
+        "The first four numbers of a value are the content",
+        "All other entries are 0",
     ),
 )
 def heads_by_hand(student, draw):
-    """The weights and contexts of both heads on random rows of items."""
-    matrices = expect.parts(student(), "W_q", "W_k", "W_v")
+    """The scores and values of both heads on random rows of items, then the entries."""
+    strength = draw.uniform(low=3, high=9).item()
+    matrices = expect.parts(student(strength), "W_q", "W_k", "W_v")
     for W in matrices:
         expect.shape(W, (28, 28))
-        expect.finite(W, "a matrix is not finite")
     x, places = _items(draw)
     for h, which in enumerate(("first", "second")):
         q, k, v = ((x @ W.to(F64))[..., 14 * h : 14 * h + 14] for W in matrices)
-        weights = torch.softmax(q @ k.mT / math.sqrt(14), -1)  # (6, 8, 8)
-        place = places[h][..., None]  # (6, 8, 1)
-        on = weights.gather(2, place)[..., 0]  # (6, 8)
-        got = f"weights from {on.min():.3f} on the {which} item"
+        scores, place = q @ k.mT / math.sqrt(14), F.one_hot(places[h], 8)  # (6, 8, 8) each
+        looks = scores.argmax(-1).eq(places[h]).all() and (scores.amax(-1) > 0).all()
+        got = f"scores {[round(one, 2) for one in scores[0, 0].tolist()]} of the eight items"
+        wanted = f"the largest at place {places[h, 0, 0]}"
         what = f"head {h} does not look at the {which} item that is asked for"
-        most = on.eq(weights.amax(-1)) & (on > 0.13)  # 1/8 is what each of eight equal keys gets
-        expect.true(most.all(), what, got, "weights of nearly 1")
-        what = f"head {h} looks at the right item, but some weight is left on the other items"
-        expect.true(on.min() > 0.99, what, got, "weights of nearly 1")
-        content = x[..., 24:].gather(1, place.expand(-1, -1, 4))
-        what = f"the context of head {h} does not begin with the content of the {which} item"
-        expect.close((weights @ v)[..., :4], content, what, atol=0.01)
+        expect.true(looks, what, f"for the item at place 0, {got}", wanted)
+        what = f"head {h} looks at the right item, but its scores are not strength and 0"
+        close = torch.allclose(scores, strength * place.to(F64), rtol=1e-4, atol=1e-4)
+        expect.true(close, f"{what}, with strength={strength:.4g}", got, f"{strength:.4g} and 0")
+        what = f"a value of head {h} does not begin with the content of the item"
+        expect.close(v[..., :4], x[..., 24:], what, rtol=1e-4, atol=1e-4)
+    for name, W, wanted in zip(("W_q", "W_k", "W_v"), matrices, _by_hand(strength), strict=True):
+        what = f"the entries of {name} are not those that the text describes"
+        expect.close(W.to(F64), wanted, what, rtol=1e-4, atol=1e-4)
+
+
+def _by_hand(strength):
+    """W_q, W_k and W_v, entry by entry."""
+    W = torch.zeros(3, 28, 28, dtype=F64)
+    for head, n in itertools.product(range(2), range(8)):
+        W[0, 8 + 8 * head + n, 14 * head + n] = strength * 14**0.5
+        W[1, n, 14 * head + n] = 1
+        if n < 4:
+            W[2, 24 + n, 14 * head + n] = 1
+    return W
 
 
 @check(

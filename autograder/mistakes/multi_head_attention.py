@@ -156,25 +156,24 @@ def _collaborate(q, k, v, mixing, scale, dim=-1):
 
 
 @alternative("heads_by_hand")
-def block_by_block():
-    ask, hold, tell = (torch.zeros(28, 14) for _ in range(3))
-    other = torch.zeros(28, 14)
-    hold[range(8), range(8)] = 10.0
-    ask[range(8, 16), range(8)] = 10.0
-    other[range(16, 24), range(8)] = 10.0
-    tell[range(24, 28), range(4)] = 1.0
-    return torch.cat([ask, other], 1), torch.cat([hold, hold], 1), torch.cat([tell, tell], 1)
+def block_by_block(strength):
+    W_q, W_k, W_v = torch.zeros(28, 28), torch.zeros(28, 28), torch.zeros(28, 28)
+    for n in range(8):
+        W_q[8 + n, n] = W_q[16 + n, 14 + n] = strength * 14**0.5
+        W_k[n, n] = W_k[n, 14 + n] = 1.0
+    W_v[[24, 25, 26, 27], [0, 1, 2, 3]] = 1.0
+    W_v[[24, 25, 26, 27], [14, 15, 16, 17]] = 1.0
+    return W_q, W_k, W_v
 
 
 @alternative("heads_by_hand")
-def with_names_at_the_end_of_a_head():
-    row, head = torch.arange(28)[:, None, None], torch.arange(2)[None, :, None]
-    column = torch.arange(14)
-    asked = 100 * (row == 8 + 8 * head + column - 6)
-    W_q = asked * (column >= 6)
-    W_k = (row == column - 6).expand(28, 2, 14)
-    W_v = (row - 24 == column).expand(28, 2, 14) * 1
-    return W_q.flatten(1).float(), W_k.flatten(1).float(), W_v.flatten(1).float()
+def puts_two_heads_side_by_side(strength):
+    name = F.pad(torch.eye(8), (0, 6))  # (8, 14)
+    content = F.pad(torch.eye(4), (0, 10, 24, 0))  # (28, 14)
+    factor = strength * math.sqrt(14)
+    first, second = F.pad(name, (0, 0, 8, 12)), F.pad(name, (0, 0, 16, 4))
+    own = F.pad(name, (0, 0, 0, 20))
+    return factor * torch.cat([first, second], 1), own.repeat(1, 2), content.repeat(1, 2)
 
 
 @alternative("collaborative_heads")
