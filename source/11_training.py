@@ -133,8 +133,8 @@ axes = experiments.optimizers()
 
 # %% [markdown]
 # *Loss after 60 steps against the learning rate, three seeds each, for gradient descent with
-# momentum 0.9 (SGD) and for Adam, both with a warm-up of 20 steps; a cross is NaN.* Each at its
-# best rate, Adam ends at a much lower loss than SGD.
+# momentum 0.9 (SGD) and for Adam, both with a warm-up of 20 steps; a cross is NaN.* At its best
+# rate, Adam ends at a much lower loss than SGD at its own best.
 #
 # ## A learning rate that rises and falls
 # The paper's schedule has two parts, a line that rises and a curve that falls. They meet at the end
@@ -343,12 +343,12 @@ axes = experiments.angles()
 # %% [markdown]
 # *Angle between the gradient of a batch and that of 4 000 pairs, before training and after 60 and
 # 300 steps of the training of lesson 10; six batches of each size for each of three seeds.* At 90°
-# the gradient of a batch says nothing about the direction in which all data would go. Before
+# the gradient of a batch tells nothing about that of all data. Before
 # training, 64 pairs are enough: the median angle is 5°. After 300 steps it is 72°, and still 68°
 # with 256 pairs. The noise grows as the loss falls (McCandlish and colleagues, 2018), so a batch
 # large enough at first is too small later.
 #
-# The paper's batches held about 25 000 tokens. If only 2 500 fit into your memory, add up the
+# The paper's batches held about 25 000 tokens. If only 2 500 fit into memory, add up the
 # gradients of ten batches and make one step. This is **gradient accumulation**. PyTorch's
 # `backward` adds to the gradients that are there, so each step begins by setting them to zero.
 #

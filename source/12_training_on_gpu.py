@@ -339,8 +339,8 @@ speeds = experiments.speed_ladder(peaks, training_flops)
 ax = experiments.recurrent_or_attention()
 
 # %% [markdown]
-# *Time for each token against the length of the sentences.* Compare how the lines run, not their
-# heights, since the layers do different amounts of work. The recurrent layer's time per token
+# *Time for each token against the length of the sentences.* Compare the shapes of the lines, not
+# their heights, since the layers do different amounts of work. The recurrent layer's time per token
 # hardly grows with T. From T = 64 on, the plain encoder layer's does, and the fused one's less. One
 # core does everything one after the other, so it cannot show what a machine with thousands of units
 # gains from “all positions at once”.

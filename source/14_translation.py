@@ -312,12 +312,12 @@ experiments.two_measures(bleu, corpus_statistics)
 # After 300 steps even greedy search gets everything right, so a beam cannot help. With the beam,
 # the early models get more BLEU with every seed, but with seed 0 *fewer* of the 80 numbers without
 # error. Is that a finding? Of all 985 held-out numbers of three to six digits, the beam alone
-# writes 24, 23 and 16 without error, and greedy search alone 21, 11 and 4. A coin falls at least so
-# unevenly with a probability of 0.77, 0.06 and 0.01. So seed 0 shows nothing, and 80 numbers were
-# too few. Say before the experiment which measure counts. BLEU does not know what matters:
-# *siebenhundert* for *neunhundert* is one wrong piece, while a typing error that breaks a piece
-# into letters costs several. And it is a measure for whole corpora: a number with fewer than four
-# pieces has no 4-grams, so alone its BLEU is 0.
+# writes 24, 23 and 16 without error, and greedy search alone 21, 11 and 4. A fair coin splits at
+# least as unevenly with a probability of 0.77, 0.06 and 0.01. So seed 0 shows nothing, and 80
+# numbers were too few. Say before the experiment which measure counts. BLEU does not know what
+# matters: *siebenhundert* for *neunhundert* is one wrong piece, while a typing error that breaks a
+# piece into letters costs several. And it is a measure for whole corpora: a number with fewer than
+# four pieces has no 4-grams, so alone its BLEU is 0.
 #
 # ## Real sentences
 # **Multi30k** (Elliott and colleagues, 2016) has 31 014 English descriptions of photographs and
@@ -350,9 +350,9 @@ ax = experiments.short_training()
 
 # %% [markdown]
 # *Loss against the step: in training, with smoothed labels, and on the validation sentences,
-# without.* This is a beginner, stopped while its losses still fell, after 1.4 million tokens where
-# the long training read 95.6 million. On the first 200 test sentences the beam gains, and it writes
-# fewer words; this is one model only.
+# without.* This model is a beginner: its training was stopped while both losses were still falling.
+# It read 1.4 million tokens, the long training 95.6 million. On the first 200 test sentences the
+# beam gains, and it writes fewer words; this is one model only.
 #
 # ### Read, and sort
 # A score says how many pieces match, not what is wrong. Read the translations before you look at
