@@ -32,25 +32,6 @@ def rms_norm(x, weight, eps=1e-6):
     return x * torch.rsqrt(mean_square + eps) * weight
 
 
-def swiglu_units(d_ff, multiple=1):
-    """Count hidden units so that three matrices have about the parameters that two had with d_ff.
-
-    d_ff      hidden units of a feed-forward network with two matrices
-    multiple  what the hardware likes the number to be a multiple of
-    returns   an int: the smallest multiple that is not below 2/3 · d_ff
-
-    Refuses numbers below 1.
-    Source: Shazeer (2020), section 3; with multiple=256 as in Touvron et al. (2023), LLaMA.
-
-    >>> swiglu_units(4 * 4096, multiple=256)  # LLaMA, 7 billion parameters
-    11008
-    """
-    demand.counts(d_ff=d_ff, multiple=multiple)
-    # exercise: about 2 lines
-    times = -(-2 * d_ff // (3 * multiple))  # rounded up
-    return times * multiple
-
-
 class SwiGLU(nn.Module):
     """A feed-forward network in which one set of hidden units opens and closes another.
 
@@ -84,14 +65,18 @@ class ModernAttention(nn.Module):
     """Causal self-attention with rotary positions and heads that share keys and values.
 
     d_model     length of the vectors that come in and go out
-    n_heads     number of query heads, each with d_head = d_model / n_heads features
+    n_heads     number of query heads
     n_kv_heads  number of heads of keys and values, which groups of query heads share
     qk_norm     normalise each query and key over its d_head features, before it is turned
     window      None, or how many positions a query sees: itself and window - 1 before it
+    d_head      features of a head; None: d_model / n_heads
+    base        of the angles by which `rotary` turns
+    eps         of the norms
 
     The parts are `W_q`, `W_k`, `W_v` and `W_o`, linear layers without bias, and with qk_norm
-    `norm_q` and `norm_k`, nn.RMSNorm with eps = 1e-6.
-    Raises ValueError if n_heads does not divide d_model, or n_kv_heads does not divide n_heads.
+    `norm_q` and `norm_k`, nn.RMSNorm.
+    Raises ValueError if n_heads does not divide d_model and d_head is None, or if n_kv_heads does
+    not divide n_heads.
     Refuses a size below 1.
     Source: Su et al. (2021); Ainslie et al. (2023); Henry et al. (2020); Jiang et al. (2023).
 
@@ -101,23 +86,34 @@ class ModernAttention(nn.Module):
     (torch.Size([2, 5, 24]), torch.Size([2, 2, 5, 6]))
     """
 
-    def __init__(self, d_model, n_heads, n_kv_heads, qk_norm=False, window=None):
+    def __init__(
+        self,
+        d_model,
+        n_heads,
+        n_kv_heads,
+        qk_norm=False,
+        window=None,
+        d_head=None,
+        base=10_000.0,
+        eps=1e-6,
+    ):
         super().__init__()
         demand.counts(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
         demand.counts(window=1 if window is None else window)
-        if d_model % n_heads:
+        if d_head is None and d_model % n_heads:
             raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
         if n_heads % n_kv_heads:
             raise ValueError(f"n_kv_heads={n_kv_heads} does not divide n_heads={n_heads}")
-        self.n_heads, self.n_kv_heads, self.window = n_heads, n_kv_heads, window
-        d_head = d_model // n_heads
-        self.norm_q = nn.RMSNorm(d_head, eps=1e-6) if qk_norm else nn.Identity()
-        self.norm_k = nn.RMSNorm(d_head, eps=1e-6) if qk_norm else nn.Identity()
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
+        self.window, self.base = window, base
+        d_head = d_head or d_model // n_heads
+        self.norm_q = nn.RMSNorm(d_head, eps=eps) if qk_norm else nn.Identity()
+        self.norm_k = nn.RMSNorm(d_head, eps=eps) if qk_norm else nn.Identity()
         # exercise: about 4 lines
-        self.W_q = nn.Linear(d_model, d_model, bias=False)
+        self.W_q = nn.Linear(d_model, n_heads * d_head, bias=False)
         self.W_k = nn.Linear(d_model, n_kv_heads * d_head, bias=False)
         self.W_v = nn.Linear(d_model, n_kv_heads * d_head, bias=False)
-        self.W_o = nn.Linear(d_model, d_model, bias=False)
+        self.W_o = nn.Linear(n_heads * d_head, d_model, bias=False)
 
     def forward(self, x, past=None, real=None):
         """Let each new position look at itself and at what came before it.
@@ -147,7 +143,7 @@ class ModernAttention(nn.Module):
             mask = mask & (before < self.window)
         if real is not None:
             mask = mask & real[:, None, None, -n:]  # (B, 1, T, n)
-        q, turned = rotary(q, position[-T:]), rotary(k, position)
+        q, turned = rotary(q, position[-T:], self.base), rotary(k, position, self.base)
         keys, values = share_heads(turned, self.n_heads), share_heads(v, self.n_heads)
         output = self.W_o(merge_heads(masked_attention(q, keys, values, mask)))
         kept = slice(-self.window if self.window else None, None)
@@ -158,10 +154,11 @@ class ModernDecoderLayer(nn.Module):
     """One layer of today's decoders: pre-norm, and without a single bias.
 
     d_ff        number of hidden units
-    the others  as in `ModernAttention`
+    eps         of all norms
+    the others  as in `ModernAttention`: options are qk_norm, window, d_head and base
 
     The parts are `attention`, a ModernAttention, `feed_forward`, a SwiGLU, and `norm_1` and
-    `norm_2`, nn.RMSNorm with eps = 1e-6, in front of them.
+    `norm_2`, nn.RMSNorm, in front of them.
     Refuses a size below 1, and what `ModernAttention` refuses.
     Source: Touvron et al. (2023), section 2.2.
 
@@ -170,12 +167,12 @@ class ModernDecoderLayer(nn.Module):
     torch.Size([2, 5, 24])
     """
 
-    def __init__(self, d_model, n_heads, n_kv_heads, d_ff, qk_norm=False, window=None):
+    def __init__(self, d_model, n_heads, n_kv_heads, d_ff, eps=1e-6, **options):
         super().__init__()
-        self.attention = ModernAttention(d_model, n_heads, n_kv_heads, qk_norm, window)
+        self.attention = ModernAttention(d_model, n_heads, n_kv_heads, eps=eps, **options)
         self.feed_forward = SwiGLU(d_model, d_ff)
-        self.norm_1 = nn.RMSNorm(d_model, eps=1e-6)
-        self.norm_2 = nn.RMSNorm(d_model, eps=1e-6)
+        self.norm_1 = nn.RMSNorm(d_model, eps=eps)
+        self.norm_2 = nn.RMSNorm(d_model, eps=eps)
 
     def forward(self, x, past=None, real=None):
         """Send x, (B, T, d_model), through the layer: arguments and results of its attention."""
@@ -191,10 +188,12 @@ class ModernDecoder(nn.Module):
 
     vocab_size  size of the vocabulary
     n_layers    how many layers there are
+    tied        whether the table of the embedding scores the next tokens, too
     the others  as in `ModernDecoderLayer`
 
-    The parts are `embedding`, an nn.Embedding whose table also scores the next tokens; `layers`, an
-    nn.ModuleList of ModernDecoderLayers; and `norm`, nn.RMSNorm with eps = 1e-6, after the last.
+    The parts are `embedding`, an nn.Embedding; `layers`, an nn.ModuleList of ModernDecoderLayers;
+    `norm`, nn.RMSNorm, after the last; and `output`, without tied tables an nn.Linear without bias
+    from d_model to vocab_size, else None.
     Refuses a size below 1, and what `ModernAttention` refuses.
     Source: Touvron et al. (2023), section 2.2.
 
@@ -205,17 +204,27 @@ class ModernDecoder(nn.Module):
     """
 
     def __init__(
-        self, vocab_size, d_model, n_heads, n_kv_heads, d_ff, n_layers, qk_norm=False, window=None
+        self,
+        vocab_size,
+        d_model,
+        n_heads,
+        n_kv_heads,
+        d_ff,
+        n_layers,
+        tied=True,
+        eps=1e-6,
+        **options,
     ):
         super().__init__()
         demand.counts(vocab_size=vocab_size, d_model=d_model, n_layers=n_layers)
         self.embedding = nn.Embedding(vocab_size, d_model)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
         self.layers = nn.ModuleList(
-            ModernDecoderLayer(d_model, n_heads, n_kv_heads, d_ff, qk_norm, window)
+            ModernDecoderLayer(d_model, n_heads, n_kv_heads, d_ff, eps, **options)
             for _ in range(n_layers)
         )
-        self.norm = nn.RMSNorm(d_model, eps=1e-6)
+        self.norm = nn.RMSNorm(d_model, eps=eps)
+        self.output = None if tied else nn.Linear(d_model, vocab_size, bias=False)
 
     def forward(self, tokens, past=None, real=None):
         """Score what follows each token.
@@ -225,14 +234,15 @@ class ModernDecoder(nn.Module):
         real     None, or bool, a column for each token so far, these included: False = padding
         returns  (B, T, vocab_size), and the list for the next call
         """
-        # exercise: about 7 lines
+        # exercise: about 8 lines
         x = self.embedding(tokens)  # (B, T, d_model)
         kept = []
         pasts = past if past is not None else [None] * len(self.layers)
         for layer, before in zip(self.layers, pasts, strict=True):
             x, pair = layer(x, before, real)
             kept.append(pair)
-        return self.norm(x) @ self.embedding.weight.T, kept
+        table = self.embedding if self.output is None else self.output
+        return self.norm(x) @ table.weight.T, kept
 
 
 @torch.no_grad()
@@ -265,29 +275,6 @@ def generate_with_cache(model, tokens, choose, max_length):
     return torch.stack(new, dim=1) if new else tokens[:, :0]
 
 
-def cache_bytes(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
-    """Count the bytes of the keys and values that are kept for one text.
-
-    T                 tokens of the text so far
-    n_layers          layers of the decoder
-    n_kv_heads        heads of keys and values, each d_head numbers long
-    window            None, or how many positions are kept at most
-    bytes_per_number  2 for bfloat16, 4 for float32
-    returns           an int
-
-    Refuses a T below 0, and other numbers below 1.
-
-    >>> cache_bytes(8192, n_layers=32, n_kv_heads=8, d_head=128) // 2**20  # Llama 3, 8 billion
-    1024
-    """
-    demand.counts(0, T=T)
-    demand.counts(n_layers=n_layers, n_kv_heads=n_kv_heads, d_head=d_head)
-    demand.counts(window=1 if window is None else window, bytes_per_number=bytes_per_number)
-    # exercise: about 2 lines
-    kept = T if window is None else min(T, window)
-    return 2 * n_layers * n_kv_heads * d_head * kept * bytes_per_number
-
-
 def pair_up(weight, n_heads):
     """Bring the rows of a published projection into the order that lesson 08's `rotary` turns.
 
@@ -308,72 +295,3 @@ def pair_up(weight, n_heads):
     # exercise: about 2 lines
     halves = weight.unflatten(0, (n_heads, 2, -1))  # (H, 2, d_head / 2, d_model)
     return halves.transpose(1, 2).flatten(0, 2)  # (H · d_head, d_model)
-
-
-def break_pair_up():
-    """An input on which `pairs_over_all_heads` gives other rows than `pair_up`.
-
-    returns  a tuple (weight, n_heads), as `pair_up` takes them
-    """
-    return torch.arange(4.0)[:, None], 2
-
-
-NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # a, b and c of Jordan et al. (2024)
-
-
-def newton_schulz(matrix, steps=5):
-    """Bring the singular values of a matrix to about 1, and leave its singular vectors as they are.
-
-    matrix   (m, n)
-    steps    how often
-    returns  (m, n)
-
-    The matrix is first divided by its Frobenius norm + 1e-7. Each step makes X into
-    a · X + b · (X Xᵀ) X + c · (X Xᵀ)² X, so that a singular value s becomes a s + b s³ + c s⁵.
-    After five steps all but very small ones lie between about 0.7 and 1.2.
-    Refuses a number of steps below 0.
-    Source: Jordan et al. (2024), “Muon: An optimizer for hidden layers in neural networks”.
-
-    >>> newton_schulz(torch.diag(torch.tensor([3.0, 4.0])), steps=0)
-    tensor([[0.6000, 0.0000],
-            [0.0000, 0.8000]])
-    """
-    demand.counts(0, steps=steps)
-    a, b, c = NEWTON_SCHULZ
-    # exercise: about 6 lines
-    X = matrix / (matrix.norm() + 1e-7)
-    for _ in range(steps):
-        A = X @ X.T  # (m, m)
-        X = a * X + (b * A + c * A @ A) @ X
-    return X
-
-
-def muon_step(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    """Take one step of Muon with a matrix.
-
-    parameter, gradient  (m, n) each
-    m                    (m, n), running sum of the gradients; zeros before the first step
-    learning_rate        a number above 0
-    momentum             how much of the sum is kept, below 1
-    weight_decay         decoupled, as in AdamW
-    returns              (parameter, m), new tensors
-
-    The sum becomes momentum · m + gradient. What is made orthogonal by `newton_schulz` is
-    gradient + momentum · m, with the new m (Nesterov); its product with √max(1, rows / columns) and
-    the rate is taken off.
-    Refuses a rate or a weight decay below 0, and a momentum that is not from 0 on and below 1.
-    Source: Jordan et al. (2024), algorithm 2.
-
-    >>> zero, gradient = torch.zeros(2, 2), torch.diag(torch.tensor([5.0, 1.0]))
-    >>> muon_step(zero, gradient, zero, learning_rate=0.1)[0]  # with Adam: -0.1 and -0.1
-    tensor([[-0.0722,  0.0000],
-            [ 0.0000, -0.0797]])
-    """
-    demand.within(0, learning_rate=learning_rate, weight_decay=weight_decay)
-    demand.share(momentum=momentum)
-    # exercise: about 4 lines
-    m = momentum * m + gradient
-    update = newton_schulz(gradient + momentum * m)
-    scale = max(1, parameter.shape[0] / parameter.shape[1]) ** 0.5
-    parameter = parameter * (1 - learning_rate * weight_decay)
-    return parameter - learning_rate * scale * update, m

@@ -2,9 +2,9 @@
 
     python -m benchmarks.llama_outputs [--to FILE]
 
-A Llama, a Qwen 3 and a Mistral with the same weights, drawn from a seed: logits of the same ids
-without padding, and with padding on the left and on the right of the second row. Lesson 20's
-decoder is compared with them. It needs transformers, `pip install -e '.[peers]'`.
+A decoder of each kind of `KINDS`, its weights drawn from a seed: logits of the same ids without
+padding, and with padding on the left and on the right of the second row. Lesson 20's decoder is
+compared with them. It needs transformers, `pip install -e '.[peers]'`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from attention.provided.data.tokens import PAD
 from attention.provided.models import model_file
 from attention.provided.models.decoders.llama import KINDS, OUTPUTS, PADDING
 
-SIZES = {"vocab_size": 50, "d_model": 24, "n_heads": 4, "n_kv_heads": 2, "d_ff": 20, "n_layers": 3}
+SIZES = {"vocab_size": 50, "d_model": 24, "n_heads": 4, "n_kv_heads": 2, "d_ff": 20, "n_layers": 2}
 T, PADDED = 11, 4  # tokens of a text, and how many of the second are left out with padding
 
 
@@ -27,11 +27,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--to", type=Path, default=OUTPUTS)
     options = parser.parse_args(arguments)
-    tensors = drawn_weights()
-    ids = drawn_ids()
-    for kind in KINDS:
+    ids, tensors = drawn_ids(), {}
+    for seed, kind in enumerate(KINDS):
         model = decoder(kind, SIZES)
-        take(model, tensors)
+        draw(model, seed)
+        for name, weight in model.named_parameters():
+            tensors[f"{kind}/{name}"] = weight.detach().clone()
         for side in PADDING:
             tensors[f"logits/{kind}/{side}"] = logits(model, ids[side])
     tensors |= {f"ids/{side}": some for side, some in ids.items()}
@@ -54,21 +55,23 @@ def decoder(kind, sizes):
 
     build, config = {
         "llama": (LlamaForCausalLM, LlamaConfig),
+        "llama3": (LlamaForCausalLM, LlamaConfig),
         "qwen3": (Qwen3ForCausalLM, Qwen3Config),
         "mistral": (MistralForCausalLM, MistralConfig),
     }[kind]
-    window = {"sliding_window": KINDS[kind]["window"]} if "window" in KINDS[kind] else {}
+    options = KINDS[kind]
+    window = {"sliding_window": options["window"]} if "window" in options else {}
     made = config(
         vocab_size=sizes["vocab_size"],
         hidden_size=sizes["d_model"],
         num_attention_heads=sizes["n_heads"],
         num_key_value_heads=sizes["n_kv_heads"],
-        head_dim=sizes["d_model"] // sizes["n_heads"],
+        head_dim=options.get("d_head", sizes["d_model"] // sizes["n_heads"]),
         intermediate_size=sizes["d_ff"],
         num_hidden_layers=sizes["n_layers"],
-        rms_norm_eps=1e-6,
-        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
-        tie_word_embeddings=True,
+        rms_norm_eps=options.get("eps", 1e-6),
+        rope_parameters={"rope_type": "default", "rope_theta": options.get("base", 10000.0)},
+        tie_word_embeddings=options.get("tied", True),
         pad_token_id=PAD,
         bos_token_id=None,
         eos_token_id=None,
@@ -77,21 +80,13 @@ def decoder(kind, sizes):
     return build(made).eval()
 
 
-def drawn_weights():
-    """Weights by transformers' names, those of a Qwen 3: the others have some of them."""
-    draw = torch.Generator().manual_seed(0)
-    weights = {}
-    for name, parameter in decoder("qwen3", SIZES).named_parameters():
-        numbers = torch.randn(parameter.shape, generator=draw)
-        weights[name] = 1 + 0.3 * numbers if "norm" in name else 0.3 * numbers
-    return weights
-
-
 @torch.no_grad()
-def take(model, weights):
-    """Give a model all the weights that it has a parameter for."""
+def draw(model, seed):
+    """Give a model random weights; those of norms lie around 1."""
+    generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
-        parameter.copy_(weights[name])
+        numbers = torch.randn(parameter.shape, generator=generator)
+        parameter.copy_(1 + 0.3 * numbers if "norm" in name else 0.3 * numbers)
 
 
 def drawn_ids():

@@ -10,7 +10,7 @@ module, and while it is graded the answers are hidden.
 
 import functools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -234,11 +234,9 @@ def learn(
 
     returns  the losses, in nats a token, and the seconds of processor time that it took
     """
-    scale = [group["lr"] / optimizer.param_groups[0]["lr"] for group in optimizer.param_groups]
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, [rate * one for one in scale], total_steps=steps, pct_start=max(0.1, 2 / steps),
-        cycle_momentum=False,
-    )  # fmt: skip
+        optimizer, rate, total_steps=steps, pct_start=max(0.1, 2 / steps), cycle_momentum=False
+    )
     learned_from()  # not a part of the time
     begin, losses = time.process_time(), []
     model.train()
@@ -250,45 +248,6 @@ def learn(
             bar.update(len(losses), value)
     model.eval()
     return losses, time.process_time() - begin
-
-
-class Muon(torch.optim.Optimizer):
-    """Lesson 20's `muon_step` for matrices."""
-
-    def __init__(self, matrices: Sequence[Tensor], lr: float):
-        super().__init__(list(matrices), {"lr": lr})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
-        """Take a step with each of the matrices."""
-        from attention.modern_decoder import muon_step
-
-        for group in self.param_groups:
-            for weight in group["params"]:
-                state = self.state[weight]
-                m = state.get("m", torch.zeros_like(weight))
-                new, state["m"] = muon_step(weight, weight.grad, m, group["lr"])
-                weight.copy_(new)
-
-
-class Both(torch.optim.Optimizer):
-    """Muon for the matrices of the layers, AdamW for the table and the norms, as one optimizer.
-
-    rate      of AdamW
-    matrices  the rate of Muon
-    """
-
-    def __init__(self, model: nn.Module, rate: float, matrices: float):
-        hidden = [w for name, w in model.named_parameters() if w.dim() == 2 and "layers" in name]
-        others = [w for name, w in model.named_parameters() if w.dim() < 2 or "layers" not in name]
-        self.parts = [adamw(others, rate), Muon(hidden, matrices)]
-        super().__init__([{"params": others, "lr": rate}, {"params": hidden, "lr": matrices}], {})
-
-    def step(self, closure: Any = None) -> Any:
-        """Take a step of both, at the rates that stand here now."""
-        for part, group in zip(self.parts, self.param_groups, strict=True):
-            part.param_groups[0]["lr"] = group["lr"]
-            part.step()
 
 
 def adamw(weights: Any, rate: float) -> torch.optim.Optimizer:

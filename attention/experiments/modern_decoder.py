@@ -1,4 +1,4 @@
-"""Lesson 20: each change since 2017 alone and all together, and Muon beside AdamW.
+"""Lesson 20: each change since 2017 alone and all together.
 
 The models and their training are in `decoder_changes`. Here are the measurements, then what the
 lesson draws and prints.
@@ -23,7 +23,6 @@ from attention.experiments.decoder_changes import (
     RATES,
     READ,
     STEPS,
-    Both,
     Decoder,
     adamw,
     learn,
@@ -70,14 +69,9 @@ SIZES = {
 # The measurements
 
 
-def trained(
-    change: str, rate: float, seed: int, steps: int = STEPS, muon: float | None = None
-) -> dict[str, Any]:
-    """Train a decoder with one change, and judge it on two novels that it has not read.
-
-    muon  None, or the rate of Muon for the matrices of the layers; ``rate`` is AdamW's
-    """
-    model, losses, seconds = _learned(change, rate, seed, steps, muon)
+def trained(change: str, rate: float, seed: int, steps: int = STEPS) -> dict[str, Any]:
+    """Train a decoder with one change, and judge it on two novels that it has not read."""
+    model, losses, seconds = _learned(change, rate, seed, steps)
     _, choose, test = (text[:CHARACTERS] for text in novels.split())
     curve = [statistics.fmean(losses[i : i + 50]) for i in range(0, steps, 50)]
     return {
@@ -91,14 +85,11 @@ def trained(
     }
 
 
-def _learned(
-    change: str, rate: float, seed: int, steps: int, muon: float | None
-) -> tuple[Decoder, list[float], float]:
+def _learned(change: str, rate: float, seed: int, steps: int) -> tuple[Decoder, list[float], float]:
     """A trained decoder, its losses, and the seconds that it took."""
     torch.manual_seed(seed)
     model = Decoder(CHANGES[change])
-    optimizer = Both(model, rate, muon) if muon else adamw(model.parameters(), rate)
-    return model, *learn(model, optimizer, rate, seed, steps)
+    return model, *learn(model, adamw(model.parameters(), rate), rate, seed, steps)
 
 
 def turned(seed: int) -> dict[str, Any]:
@@ -107,7 +98,7 @@ def turned(seed: int) -> dict[str, Any]:
     Those whose angle stays below a full turn in a passage of the training ("slow"), or the others
     ("fast"), turn LONG / READ times as slowly as they did in training.
     """
-    model, _, _ = _learned("rotary", CHOSEN["rotary"], seed, STEPS, None)
+    model, _, _ = _learned("rotary", CHOSEN["rotary"], seed, STEPS)
     text = novels.split()[2][:CHARACTERS]
 
     def angles(which: str, T: int, d_head: int) -> tuple[Tensor, Tensor]:
@@ -145,8 +136,6 @@ def speed(rounds: int = 9, steps: int = 6) -> dict[str, Any]:
     runs: dict[str, tuple[Any, Any]] = {
         name: (model, adamw(model.parameters(), 1e-4)) for name, model in made.items()
     }
-    muon = Decoder(CHANGES["all"])
-    runs["all, with Muon"] = muon, Both(muon, 1e-4, 1e-4)
     batches = list(passages(0, steps))
     found: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(rounds + 1):
@@ -246,7 +235,7 @@ def compare_with_transformers(ModernDecoder: Piece, pair_up: Piece) -> dict[str,
     returns  {name: the largest difference of a score}
     """
     found = {}
-    for kind, name in (("llama", "Llama"), ("qwen3", "Qwen 3"), ("mistral", "Mistral")):
+    for kind, name in llama.TITLES.items():
         for order, pair in (("paired", pair_up), ("rows as published", lambda weight, _: weight)):
             stored = llama.stored(kind)
             model = llama.load_llama(ModernDecoder(**stored.sizes), stored.weights, pair)
@@ -393,44 +382,6 @@ def draw_long() -> float:
     return more["2017"]
 
 
-def draw_newton_schulz(newton_schulz: Piece) -> None:
-    """Draw the singular values of a random matrix before the first step and after each."""
-    matrix = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
-    values = {
-        f"steps: {steps}": torch.linalg.svdvals(newton_schulz(matrix, steps=steps))
-        for steps in (0, 1, 2, 3, 5)
-    }
-    ax = plots.lines(range(1, 65), values, xlabel="number, largest first", ylabel="singular value")
-    ax.set(ylim=(0, 1.35))
-    print(f"after 5 steps: {values['steps: 5'].min():.2f} to {values['steps: 5'].max():.2f}")
-
-
-def draw_muon() -> float:
-    """Draw Muon beside AdamW at several rates, and at the chosen ones with three seeds.
-
-    returns  bits per character that Muon needs fewer than AdamW after the same steps, the median
-    """
-    left, right = plots.panels(1, 2, width=4.2, height=2.8, share=False)
-    every: dict[str, Any] = {"AdamW": ("rate", seeds.where(read(LESSON, "changes"), change="all"))}
-    every["Muon"] = ("muon", seeds.where(read(LESSON, "muon"), steps=STEPS))
-    for number, (label, (rate, rows)) in enumerate(every.items()):
-        first = seeds.where(rows, seed=0)
-        seeds.sweep(first, rate, "to choose by", left, label=label, number=number)
-    left.set(title="novel to choose by, seed 0", xlabel="rate", ylabel="bits per character")
-    plots.legend(left, fontsize=8)
-    chosen: dict[str, Any] = {
-        "AdamW": rows_of("all"),
-        "Muon, the same steps": seeds.where(read(LESSON, "muon"), muon=MUON, steps=STEPS),
-        "Muon, the same time": seeds.where(read(LESSON, "muon"), muon=MUON, steps=MUON_STEPS),
-    }
-    found = {name: [row["test"] for row in rows] for name, rows in chosen.items()}
-    seeds.dots(found, right, "novel to test on", "bits per character")
-    for name, values in found.items():
-        print(f"{name:22}", "  ".join(f"{value:.3f}" for value in values))
-    medians = {name: statistics.median(values) for name, values in found.items()}
-    return medians["AdamW"] - medians["Muon, the same steps"]
-
-
 # Chosen on the novel to choose by, with seed 0. The steps are those that take the time of 2017's.
 CHOSEN: dict[str, float] = {
     "2017": 0.004,
@@ -448,7 +399,6 @@ CHOSEN: dict[str, float] = {
     "no positions": 0.004,
 }
 SAME_TIME: dict[str, int] = {"rotary": 552, "all": 494}
-MUON_RATES, MUON, MUON_STEPS = (0.005, 0.01, 0.02), 0.01, 326
 LOWER, HIGHER = 1e-3, 1.6e-2
 FAILED = 2.6  # bits per character of a training that got no further than the tokens' frequencies
 NOT_ALONE = ("2017", "small start", "all", "all, small start", "no positions")
@@ -491,16 +441,6 @@ EXPERIMENTS = {
     "turned": Experiment(
         points=[{"seed": seed} for seed in SEEDS],
         run=turned,
-        again=None,
-    ),
-    "muon": Experiment(
-        points=[
-            {"change": "all", "rate": CHOSEN["all"], "seed": seed, "steps": steps, "muon": muon}
-            for seed in SEEDS
-            for steps in (STEPS, MUON_STEPS)
-            for muon in (MUON_RATES if seed == 0 and steps == STEPS else [MUON])
-        ],
-        run=trained,
         again=None,
     ),
 }

@@ -6,8 +6,7 @@ from itertools import pairwise
 import torch
 from torch.nn import functional as F
 
-from attention.provided.stand_ins import Fading, squashed
-from autograder.checking import counterexamples
+from attention.provided.stand_ins import Fading
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.inputs import LONG
 from autograder.checking.toolbox.registry import check
@@ -71,50 +70,6 @@ def _compares_norms(student, x, weight, options, what):
     expect.close(student(x, weight, **options), expected, f"{what} it differs from F.rms_norm")
 
 
-@check(
-    without={"care": NUMBERS},
-    asks={"int": "an int"},
-    rests_on=(
-        "give the smallest multiple of multiple that is not below 2/3 · d_ff",
-        "returns an int",
-    ),
-)
-def swiglu_units(student, draw):
-    """Sizes of published models; small numbers by hand; then by trying one after the other."""
-    what = "d_ff=100 and multiple=16: 66.67 is 4.17 times 16, so it should be 5 · 16"
-    _is_int(student(100, 16), 80, what)
-    _is_int(student(96, 16), 64, "d_ff=96 and multiple=16: 2/3 is 64, which is 4 · 16 already")
-    what = "d_ff=100 and multiple=66: 66 is below 66.67, so it should be 132"
-    _is_int(student(100, 66), 132, what)
-    _is_int(student(9), 6, "d_ff=9, without a multiple: 2/3 of 9 is 6")
-    _is_int(student(10), 7, "d_ff=10, without a multiple: 6.67 rounded up is 7")
-    for d_model, units in ((4096, 11008), (5120, 13824), (6656, 17920), (8192, 22016)):
-        what = f"LLaMA with d_model={d_model} has {units} units, with d_ff = 4 · d_model"
-        _is_int(student(4 * d_model, multiple=256), units, f"{what} and multiple=256")
-    for d_ff, multiple in ((1, 1), (2, 1), (1, 64), (3, 2), (7, 5)):
-        _tries_units(student, d_ff, multiple)
-    for _ in range(6):
-        d_ff, multiple = (draw.integers(1, end, 1).item() for end in (3000, 70))
-        _tries_units(student, d_ff, multiple)
-
-
-def _tries_units(student, d_ff, multiple):
-    units = multiple
-    while 3 * units < 2 * d_ff:
-        units += multiple
-    _is_int(student(d_ff, multiple), units, f"for d_ff={d_ff} and multiple={multiple} it is wrong")
-
-
-def _is_int(got, expected, what):
-    """A whole number; a float that is one is a matter of care."""
-    whole = got.item() if isinstance(got, torch.Tensor) and got.dim() == 0 else got
-    if isinstance(whole, float) and whole.is_integer():
-        with expect.care("int"):
-            expect.true(type(got) is int, "the result should be an int", expect.describe(got))
-        got = int(whole)
-    expect.close(got, expected, what)
-
-
 def _matrix(draw, rows, columns):
     """Weights that keep the size of what passes through."""
     return draw.normal(rows, columns, scale=1.5 / math.sqrt(columns))
@@ -175,10 +130,11 @@ def _compares_units(student, draw, d_model, d_ff, x):
 SIZES = (48, 6, 3)
 
 
-def _attention_weights(draw, d_model, n_heads, n_kv_heads, qk_norm=False):
-    d_head = d_model // n_heads
-    rows = {"W_q": d_model, "W_k": n_kv_heads * d_head, "W_v": n_kv_heads * d_head, "W_o": d_model}
-    values = {f"{name}.weight": _matrix(draw, size, d_model) for name, size in rows.items()}
+def _attention_weights(draw, d_model, n_heads, n_kv_heads, qk_norm=False, d_head=None):
+    d_head = d_head or d_model // n_heads
+    rows = {"W_q": n_heads, "W_k": n_kv_heads, "W_v": n_kv_heads}
+    values = {f"{name}.weight": _matrix(draw, n * d_head, d_model) for name, n in rows.items()}
+    values["W_o.weight"] = _matrix(draw, d_model, n_heads * d_head)
     for name in ("norm_q", "norm_k") if qk_norm else ():
         values[f"{name}.weight"] = draw.uniform(d_head, low=0.5, high=2.0)
     return values
@@ -198,10 +154,10 @@ def _heads(values, name, x, n_heads):
     return heads if weight is None else F.rms_norm(heads, heads.shape[-1:], weight, 1e-6)
 
 
-def _turned(x, first):
+def _turned(x, first, base):
     """(n, d_head): pairs of features are complex numbers, which are turned."""
     d_head, positions = x.shape[-1], torch.arange(first, first + len(x), dtype=F64)
-    angles = positions[:, None] * 10000.0 ** (-torch.arange(0, d_head, 2, dtype=F64) / d_head)
+    angles = positions[:, None] * base ** (-torch.arange(0, d_head, 2, dtype=F64) / d_head)
     turned = torch.view_as_complex(x.reshape(len(x), -1, 2)) * torch.polar(
         torch.ones_like(angles), angles
     )
@@ -218,7 +174,7 @@ def _seen(T, n, window, real):
     return seen if real is None else seen.masked_fill(~torch.tensor(real), -math.inf)
 
 
-def _attended(values, x, sizes=SIZES, window=None, past=None, real=None):
+def _attended(values, x, sizes=SIZES, window=None, past=None, real=None, base=10000.0):
     """In loops over texts and heads: the output, and the pair for the next call."""
     (B, T, _), (_, n_heads, n_kv_heads) = x.shape, sizes
     q = _heads(values, "q", x, n_heads)
@@ -230,7 +186,8 @@ def _attended(values, x, sizes=SIZES, window=None, past=None, real=None):
         seen = _seen(T, n, window, None if real is None else real[b, real.shape[1] - n :].tolist())
         for h in range(n_heads):
             group = h // (n_heads // n_kv_heads)
-            scores = _turned(q[b, h], n - T) @ _turned(k[b, group], 0).T / math.sqrt(q.shape[3])
+            keys = _turned(k[b, group], 0, base)
+            scores = _turned(q[b, h], n - T, base) @ keys.T / math.sqrt(q.shape[3])
             weights = (scores + seen).softmax(-1).nan_to_num(0.0)
             contexts[b, h] = weights @ v[b, group]
     kept = slice(0 if window is None else max(0, n - window), n)
@@ -259,7 +216,9 @@ def _pair(result, expected, what):
     },
     rests_on=(
         "Neighbouring query heads share one",
-        "Queries and keys are turned by their positions, with rotary of lesson 08; values are not",
+        "Queries and keys are turned by their positions, with rotary of lesson 08",
+        "The angles have the attention's base; values are not turned",
+        "n_kv_heads of keys and values, each of d_head numbers",
         "Each position looks at itself and at what came before it, never at what comes later",
         "each query and each key, head by head, goes through norm_q or norm_k before it is turned",
         "a position sees only the last window positions, itself included",
@@ -271,7 +230,7 @@ def _pair(result, expected, what):
         "does not matter, as long as it is a number",
         "the oldest columns of real belong to positions that are gone",
         "linear layers without bias, and with qk_norm",
-        "Raises ValueError if n_heads does not divide d_model, or n_kv_heads does not divide",
+        "Raises ValueError if n_heads does not divide d_model and d_head is None, or if n_kv_heads",
     ),
     stages={SHARED: 1, NORMS: 1, WINDOW: 1, PAST: 1},
     without={"float32": "asked in the check itself: at padding anything may come out"},
@@ -333,6 +292,8 @@ def _shares_and_turns(student, draw, values, x):
     _near(output, _attended(values, x)[0], "6 heads over 3, T=5: it differs from loops")
     for sizes, B, T in (((48, 6, 6), 3, 4), ((20, 10, 1), 2, 7), ((4, 2, 1), 1, LONG)):
         _compares(student, draw, sizes, B, T, "")
+    _compares(student, draw, (10, 4, 2), 2, 5, " and d_head=6", d_head=6)
+    _compares(student, draw, (12, 2, 1), 2, 7, " and base=50", base=50.0)
     for sizes, B, T in (((4, 2, 1), 1, 3), ((12, 2, 2), 3, 1)):
         with expect.care():
             _compares(student, draw, sizes, B, T, "")
@@ -398,11 +359,12 @@ def _learns(student, draw, real):
 
 
 def _compares(student, draw, sizes, B, T, said, **options):
-    values, x = _attention_weights(draw, *sizes, "qk_norm" in options), draw.normal(B, T, sizes[0])
-    window = options.get("window")
+    made = {name: options[name] for name in ("qk_norm", "d_head") if name in options}
+    values, x = _attention_weights(draw, *sizes, **made), draw.normal(B, T, sizes[0])
+    asked = {name: options[name] for name in ("window", "base") if name in options}
     what = "with d_model={}, n_heads={}, n_kv_heads={}".format(*sizes)
     output = _output(_built(student, values, sizes, **options)(draw.strided(x)))
-    expected, _ = _attended(values, x, sizes, window)
+    expected, _ = _attended(values, x, sizes, **asked)
     _near(output, expected, f"{what}, B={B}, T={T}{said} it differs from loops")
 
 
@@ -593,28 +555,6 @@ def pair_up(student, draw):
         expect.raises(student, ValueError, rows, n_heads, what=f"{what} say so")
 
 
-@check(
-    without={**counterexamples.WITHOUT, "care": "an example is asked for: there is none to take"},
-    rests_on=(
-        "An input on which pairs_over_all_heads gives other rows than pair_up",
-        "returns a tuple (weight, n_heads), as pair_up takes them",
-    ),
-)
-def break_pair_up(student, draw):
-    """An input on which pairs_over_all_heads is wrong."""
-    counterexamples.judge(student, "pair_up", "pairs_over_all_heads", allowed=_weight_and_heads)
-
-
-def _weight_and_heads(weight, n_heads):
-    counterexamples.shaped("rows, d_model", "")(weight, n_heads)
-    is_count = isinstance(n_heads, int) and not isinstance(n_heads, bool) and n_heads >= 1
-    what = "n_heads is no number of heads"
-    expect.true(is_count, what, expect.describe(n_heads), "a whole number from 1 on")
-    what = "the rows cannot be cut into so many heads of an even number of features"
-    got = f"{len(weight)} rows, {n_heads} heads"
-    expect.true(not len(weight) % (2 * n_heads), what, got, "a multiple of 2 · n_heads rows")
-
-
 # What stands in for the pieces of a learner's other exercises; see attention/provided/stand_ins.py
 PARTS = {"ModernAttention": "RunningMean", "SwiGLU": "Tanh"}
 LAYERS = {"ModernDecoderLayer": "Residual"}
@@ -723,9 +663,9 @@ def _decoder_weights(draw, vocab_size, d_model, n_layers):
     return values | {"norm.weight": draw.uniform(d_model, low=0.5, high=2.0)}
 
 
-def _decoder(student, values, n_layers=3):
+def _decoder(student, values, n_layers=3, **options):
     sizes = values["embedding.weight"].shape
-    module = student.build(*sizes, 3, 1, 10, n_layers, stand_ins=LAYERS)
+    module = student.build(*sizes, 3, 1, 10, n_layers, stand_ins=LAYERS, **options)
     module.load(values)
     return module
 
@@ -740,7 +680,8 @@ def _scored(values, tokens, past=None, real=None):
         x, number = x + torch.tanh(update), number + 1
         pairs.append(pair)
     x = _normed(x, values["norm.weight"])
-    return torch.stack([(x * row).sum(-1) for row in table], -1), pairs
+    rows = values.get("output.weight", table)
+    return torch.stack([(x * row).sum(-1) for row in rows], -1), pairs
 
 
 @check(
@@ -749,6 +690,7 @@ def _scored(values, tokens, past=None, real=None):
         "nothing is multiplied by √d_model, and no positions are added",
         "The layers follow one another, then norm",
         "the dot product of the result with that token's row of the same table",
+        "Only where the model has an output of its own, which is a linear layer and not None",
         "Each layer has a past of its own: the list holds one pair for each layer, in their order",
         "Every layer is told which tokens are real",
         "The check puts other layers in the places of yours",
@@ -770,6 +712,10 @@ def ModernDecoder(student, draw):  # noqa: N802, the name of the exercise
             got = _output(_decoder(student, other, n_layers)(draw.strided(ids)))
             what = "with vocab_size={}, d_model={} the scores are wrong".format(*sizes)
             _near(got, _scored(other, ids)[0], what)
+        own = values | {"output.weight": draw.normal(11, 12)}
+        got = _output(_decoder(student, own, tied=False)(tokens))
+        what = "with tied=False, so that there is an `output`, the scores are wrong"
+        _near(got, _scored(own, tokens)[0], what)
         for B, T in ((1, 1), (3, 1)):
             with expect.care():
                 ids = draw.integers(0, 11, B, T)
@@ -944,164 +890,3 @@ def generate_with_cache(student, draw):
     with expect.care():
         got, expected = _writes(student, draw, (3, 3), 0)
         expect.close(got, expected, "with max_length=0 there should be no column")
-
-
-@check(
-    without={"care": NUMBERS},
-    asks={"int": "an int"},
-    rests_on=(
-        "In each layer, for each position that is kept, a key and a value in each of the "
-        "n_kv_heads heads, of d_head numbers each",
-        "positions are kept; a shorter text has fewer",
-        "2 for bfloat16, 4 for float32",
-        "returns an int",
-    ),
-)
-def cache_bytes(student, draw):
-    """Published models by hand, then small numbers, counted one by one."""
-    what = "Llama 2 with 7 billion parameters, 32 layers of 32 heads of 128 numbers, 4096 tokens:"
-    _is_int(student(4096, 32, 32, 128), 2 * 2**30, f"{what} it should be 2 · 2^30")
-    what = "Llama 3 with 8 billion parameters, 32 layers of 8 heads of 128 numbers, 8192 tokens:"
-    _is_int(student(8192, 32, 8, 128), 2**30, f"{what} it should be 2^30")
-    what = "Mistral with 7 billion parameters: the same heads, but a window of 4096 positions,"
-    _is_int(student(32768, 32, 8, 128, window=4096), 2**29, f"{what} 32768 tokens: 2^29")
-    _is_int(student(1000, 32, 8, 128, window=4096), 131072000, f"{what} 1000 tokens: 131072000")
-    what = "3 tokens, 1 layer, 1 head of 5 numbers, 4 bytes for each: 3 · 5 keys and as many values"
-    _is_int(student(3, 1, 1, 5, bytes_per_number=4), 120, what)
-    for _ in range(6):
-        T, layers, heads, size, each = (draw.integers(1, 9, 1).item() for _ in range(5))
-        for window in (None, 1, 3, 9):
-            kept = len(list(range(T))[-(window or T) :])
-            keys = sum(size for _ in range(layers) for _ in range(heads) for _ in range(kept))
-            what = f"T={T}, n_layers={layers}, n_kv_heads={heads}, d_head={size}, window={window}"
-            got = student(T, layers, heads, size, window, each)
-            _is_int(got, 2 * keys * each, f"for {what}, bytes_per_number={each} it is wrong")
-    _is_int(student(0, 2, 3, 4), 0, "for a text without a token it should be 0")
-
-
-def _orthogonal(matrix, steps):
-    """The singular values alone go through the polynomial."""
-    U, S, V = torch.linalg.svd(matrix, full_matrices=False)
-    S = S / (S.square().sum().sqrt() + 1e-7)
-    for _ in range(steps):
-        S = 3.4445 * S - 4.7750 * S**3 + 2.0315 * S**5
-    return U @ torch.diag(S) @ V
-
-
-@check(
-    without={"gradients": "an optimiser takes its step outside of the graph"},
-    rests_on=(
-        "First divide the matrix by its Frobenius norm, the root of the sum of the squares of all "
-        "its numbers, to which 1e-7 is added",
-        "steps times, make X into",
-        "a, b and c stand in NEWTON_SCHULZ",
-    ),
-)
-def newton_schulz(student, draw):
-    """A diagonal matrix by hand; then the singular values alone, by the SVD."""
-    got = student(torch.diag(_tensor(3, 4)), steps=0)
-    expect.shape(got, (2, 2), axes="m, n")
-    expect.dtype(got, F64)
-    what = "for the diagonal matrix of 3 and 4, whose Frobenius norm is 5, after no step"
-    expect.close(got, torch.diag(_tensor(0.6, 0.8)), f"{what} it should be that of 0.6 and 0.8")
-    s = _tensor(0.6, 0.8)
-    once = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
-    what = "for the diagonal matrix of 3 and 4, after one step, it is wrong"
-    expect.close(student(torch.diag(_tensor(3, 4)), steps=1), torch.diag(once), what)
-    for m, n, steps in ((5, 3, 0), (3, 7, 1), (5, 3, 1), (6, 3, 2), (5, 8, 5), (7, 5, 9)):
-        matrix = draw.normal(m, n)
-        after = f"{steps} step{'s' * (steps != 1)}"
-        what = f"for a matrix of shape ({m}, {n}), after {after}, the singular values are"
-        got = student(draw.strided(matrix), steps=steps)
-        expect.close(got, _orthogonal(matrix, steps), f"{what} wrong, or the vectors changed")
-    got = student(matrix := draw.normal(3, 5))
-    expect.close(got, _orthogonal(matrix, 5), "with the default of 5 steps it is wrong")
-    got = student(tiny := draw.normal(3, 2, scale=1e-7), steps=1)
-    expect.close(got, _orthogonal(tiny, 1), "for numbers as small as 1e-7 it is wrong")
-    for m, n, scale in ((1, 6, 1.0), (5, 1, 1.0), (3, 6, 1e4)):
-        with expect.care():
-            matrix = draw.normal(m, n, scale=scale)
-            what = f"for a matrix of shape ({m}, {n}), with numbers of about {scale:g}, it is wrong"
-            expect.close(student(matrix), _orthogonal(matrix, 5), what)
-    with expect.care():
-        zero = torch.zeros(2, 3, dtype=F64)
-        expect.close(student(zero), zero, "zeros should stay zeros")
-
-
-@check(
-    without={
-        "gradients": "an optimiser takes its step outside of the graph",
-        "float32": "asked in the check itself: with `newton_schulz` or in its own lines",
-        "refusals": "what is refused is in the lines that are given",
-    },
-    rests_on=(
-        "The running sum m becomes momentum · m + gradient",
-        "gradient + momentum · m, with the new m",
-        "with its 5 steps",
-        "Multiply by the root of rows / columns where there are more rows than columns",
-        "by the learning rate, and take it off the parameter",
-        "shrinks the parameter first, as in AdamW: by learning_rate · weight_decay of itself",
-        "The check puts another function in the place of your newton_schulz",
-        "(parameter, m), new tensors",
-    ),
-)
-def muon_step(student, draw):
-    """Only the sum, only the decay; then steps one after the other, of all shapes."""
-    zero = torch.zeros(2, 3, dtype=F64)
-    for m, gradient, momentum, expected, said in (
-        (0, 5, 0.95, 5, "with m=0 and a gradient of 5, m should be 5"),
-        (2, 0, 0.95, 1.9, "with m=2 and a gradient of 0, m should be 0.95 · 2"),
-        (2, 3, 0.5, 4, "with m=2, a gradient of 3 and momentum=0.5, m should be 0.5 · 2 + 3"),
-    ):
-        options = {"momentum": momentum} if momentum != 0.95 else {}
-        got = _step(student, zero, zero + gradient, zero + m, 0.1, **options)
-        expect.close(got[1], zero + expected, said)
-    got = _step(student, zero + 1, zero, zero, 0.1, weight_decay=0.5)
-    what = "without a gradient, weight_decay=0.5 at learning rate 0.1 should leave 0.95 of 1"
-    expect.close(got[0], zero + 0.95, what)
-    for shape, options in (
-        ((3, 5), {}),
-        ((7, 2), {}),
-        ((5, 5), {"momentum": 0.0}),
-        ((6, 5), {"momentum": 0.6, "weight_decay": 0.3}),
-        ((2, 6), {"momentum": 0.8, "weight_decay": 0.4}),
-    ):
-        _takes_steps(student, draw, shape, options)
-    for shape, scale in (((1, 5), 1.0), ((4, 1), 1.0), ((5, 2), 1e3)):
-        with expect.care():
-            _takes_steps(student, draw, shape, {}, scale)
-    with expect.care("float32"):
-        narrow = [one.float() for one in (draw.normal(5, 2), draw.normal(5, 2), draw.normal(5, 2))]
-        got = _step(student, *narrow, 0.2)
-        for one, name in zip(got, ("the parameter", "m"), strict=True):
-            what = f"with float32, {name} is of {one.dtype}"
-            expect.true(one.dtype == torch.float32, what, str(one.dtype), "torch.float32")
-
-
-def _step(student, parameter, gradient, m, rate, **options):
-    stand_ins = {"newton_schulz": "squashed"}
-    got = student(parameter, gradient, m, rate, stand_ins=stand_ins, **options)
-    for one in expect.parts(got, "parameter", "m"):
-        expect.shape(one, parameter.shape, axes="m, n")
-    return got
-
-
-def _takes_steps(student, draw, shape, options, scale=1.0):
-    """Three steps, with what stands in for newton_schulz; in its own lines is right as well."""
-    parameter, m = draw.normal(*shape), torch.zeros(shape, dtype=F64)
-    momentum, decay = options.get("momentum", 0.95), options.get("weight_decay", 0.0)
-    grows = math.sqrt(shape[0] / shape[1]) if shape[0] > shape[1] else 1.0
-    for step in range(1, 4):
-        gradient, rate = draw.normal(*shape, scale=scale), 0.1 * step
-        got = _step(student, parameter, draw.strided(gradient), m, rate, **options)
-        m = torch.stack([momentum * one + new for one, new in zip(m, gradient, strict=True)])
-        ahead, shrunk = gradient + momentum * m, parameter - rate * decay * parameter
-        said = ", ".join(f"{name}={value}" for name, value in options.items())
-        what = f"step {step} of a matrix of shape {shape}{', with ' * bool(said)}{said}"
-        expect.close(got[1], m, f"{what}: m is wrong")
-        ways = [
-            shrunk - rate * grows * way(ahead) for way in (squashed, lambda x: _orthogonal(x, 5))
-        ]
-        its_own = torch.allclose(got[0].double(), ways[1], rtol=1e-4, atol=1e-5)
-        expect.close(got[0], ways[its_own], f"{what}: the parameter is wrong")
-        parameter = ways[0]

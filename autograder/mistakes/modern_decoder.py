@@ -1,5 +1,6 @@
 """Wrong and right answers to the exercises of lesson 20."""
 
+import functools
 import math
 
 import torch
@@ -8,18 +9,16 @@ from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
 from attention.modern_decoder import (
-    NEWTON_SCHULZ,
     ModernAttention,
     ModernDecoder,
     ModernDecoderLayer,
     SwiGLU,
-    newton_schulz,
 )
 from attention.multi_head_attention import merge_heads, share_heads, split_heads
 from attention.provided import demand
 from attention.provided.data.tokens import EOS, PAD
 from attention.tokens_and_positions import rotary
-from autograder.checking.toolbox.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless
 
 
 @alternative("rms_norm")
@@ -57,19 +56,6 @@ def squares_on_the_cpu(x, weight, eps=1e-6):
 def writes_into_x(x, weight, eps=1e-6):
     x /= (x.square().mean(-1, keepdim=True) + eps).sqrt()
     return x * weight
-
-
-@alternative("swiglu_units")
-def rounds_up_with_math(d_ff, multiple=1):
-    if d_ff > 2**50:
-        return -(-2 * d_ff // 3 // multiple) * multiple
-    return math.ceil(2 * d_ff / 3 / multiple) * multiple
-
-
-@alternative("swiglu_units")
-def adds_what_is_missing(d_ff, multiple=1):
-    units = (2 * d_ff + 2) // 3
-    return units + -units % multiple
 
 
 @alternative("SwiGLU")
@@ -146,7 +132,7 @@ class _Attention(ModernAttention):
     def forward(self, x, past=None, real=None):
         q, k, v = self.project(x, past)
         of_queries, of_keys = self.positions(x, q.shape[2], k.shape[2])
-        q, turned = rotary(q, of_queries), rotary(k, of_keys)
+        q, turned = rotary(q, of_queries, self.base), rotary(k, of_keys, self.base)
         context = self.attend(q, self.share(turned), self.share(v), self.mask(q, k, real))
         kept = slice(-self.window if self.window else None, None)
         return self.W_o(merge_heads(context)), (k[:, :, kept], v[:, :, kept])
@@ -211,7 +197,8 @@ class GoesHeadByHead(_Attention):
         mask, group, heads = self.mask(q, k, real), self.n_heads // self.n_kv_heads, []
         of_queries, of_keys = self.positions(x, q.shape[2], k.shape[2])
         for h in range(self.n_heads):
-            query, key = rotary(q[:, h], of_queries), rotary(k[:, h // group], of_keys)
+            query = rotary(q[:, h], of_queries, self.base)
+            key = rotary(k[:, h // group], of_keys, self.base)
             seen = mask if mask.dim() == 2 else mask[:, 0]
             heads.append(masked_attention(query, key, v[:, h // group], seen))
         output = self.W_o(torch.cat(heads, dim=-1))
@@ -238,19 +225,6 @@ class CountsInTheDtypeOfX(_Attention):
 class MasksOnTheCpu(_Attention):
     def places(self, q, n):
         return torch.arange(n)
-
-
-@mistake(
-    "pair_up",
-    hint="The halves of the whole weight are interleaved, so that heads mix. Cut the rows into "
-    "heads first.",
-)
-def pairs_over_all_heads(weight, n_heads):
-    """Interleave the two halves of the rows."""
-    if len(weight) % (2 * n_heads):
-        raise ValueError(f"{len(weight)} rows are no {n_heads} heads of an even number of features")
-    halves = weight.unflatten(0, (2, -1))  # (2, H · d_head / 2, d_model)
-    return halves.transpose(0, 1).flatten(0, 1)
 
 
 def _fits(weight, n_heads):
@@ -312,43 +286,6 @@ def makes_floats(weight, n_heads):
     return paired
 
 
-@mistake(
-    "break_pair_up",
-    hint="With one head, the whole weight is that head: both answers do the same.",
-    where=lambda weight, n_heads: n_heads == 1,
-)
-def has_one_head():
-    return torch.arange(8.0).view(8, 1), 1
-
-
-@mistake(
-    "break_pair_up",
-    hint="All rows are alike: whatever stands where, nobody sees it. Number the rows.",
-    where=lambda weight, n_heads: n_heads > 1 and bool((weight == weight[:1]).all()),
-)
-def has_equal_rows():
-    return torch.ones(8, 3), 2
-
-
-@mistake(
-    "break_pair_up",
-    hint="The rows differ, but some stand twice, just where the two answers differ. Number them.",
-    where=lambda weight, n_heads: n_heads > 1 and 1 < len(weight.unique(dim=0)) < len(weight),
-)
-def repeats_the_rows():
-    return torch.tensor([0.0, 1.0, 2.0, 3.0, 2.0, 3.0, 4.0, 5.0]).view(8, 1), 2
-
-
-@alternative("break_pair_up")
-def draws_a_weight():
-    return torch.randn(12, 5), 3
-
-
-@alternative("break_pair_up")
-def numbers_eight_rows():
-    return torch.arange(8.0).view(8, 1), 2
-
-
 @alternative("ModernDecoderLayer")
 class TakesItApart(ModernDecoderLayer):
     def forward(self, x, past=None, real=None):
@@ -391,7 +328,8 @@ class ZipsLayersAndPast(ModernDecoder):
         for layer, pair in zip(self.layers, past or [None] * len(self.layers), strict=True):
             x, pair = layer(x, past=pair, real=real)
             kept += [pair]
-        return F.linear(self.norm(x), self.embedding.weight), tuple(kept)
+        score = self.output or functools.partial(F.linear, weight=self.embedding.weight)
+        return score(self.norm(x)), tuple(kept)
 
 
 @alternative("ModernDecoder")
@@ -401,7 +339,8 @@ class ScoresWithEinsum(ModernDecoder):
         for number, layer in enumerate(self.layers):
             x, pair = layer(x, None if past is None else past[number], real)
             kept.append(pair)
-        return torch.einsum("btd,vd->btv", self.norm(x), self.embedding.weight), kept
+        rows = self.embedding.weight if self.output is None else self.output.weight
+        return torch.einsum("btd,vd->btv", self.norm(x), rows), kept
 
 
 @careless("ModernDecoder")
@@ -500,106 +439,6 @@ def stacks_nothing(model, tokens, choose, max_length):
     return torch.stack(written, 1)
 
 
-@alternative("cache_bytes")
-def adds_keys_and_values(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
-    if window is not None and window < T:
-        T = window
-    keys = values = T * n_kv_heads * d_head
-    return (keys + values) * n_layers * bytes_per_number
-
-
-@alternative("cache_bytes")
-def multiplies_a_list(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
-    kept = min([T] + ([window] if window else []))
-    return math.prod([2, n_layers, n_kv_heads, kept, d_head, bytes_per_number])
-
-
-@alternative("newton_schulz")
-def works_on_the_short_side(matrix, steps=5):
-    a, b, c = NEWTON_SCHULZ
-    X = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
-    X = X / (torch.linalg.norm(X) + 1e-7)
-    for _ in range(steps):
-        A = X @ X.mT
-        X = a * X + (b * A + c * (A @ A)) @ X
-    return X.mT if matrix.shape[0] > matrix.shape[1] else X
-
-
-@alternative("newton_schulz")
-def multiplies_from_the_right(matrix, steps=5):
-    a, b, c = NEWTON_SCHULZ
-    X = matrix / ((matrix**2).sum() ** 0.5 + 1e-7)
-    for _ in range(steps):
-        cubed = X @ X.T @ X
-        X = a * X + b * cubed + c * X @ X.T @ cubed
-    return X
-
-
-@careless("newton_schulz")
-def adds_a_tensor_of_the_cpu(matrix, steps=5):
-    a, b, c = NEWTON_SCHULZ
-    X = matrix / ((matrix.norm() + 1e-7) * torch.ones(matrix.shape, dtype=matrix.dtype))
-    for _ in range(steps):
-        A = X @ X.T
-        X = a * X + (b * A + c * A @ A) @ X
-    return X
-
-
-@careless("newton_schulz")
-def divides_in_place(matrix, steps=5):
-    matrix /= matrix.norm() + 1e-7
-    a, b, c = NEWTON_SCHULZ
-    X = matrix.clone()
-    for _ in range(steps):
-        A = X @ X.T
-        X = a * X + (b * A + c * A @ A) @ X
-    return X
-
-
-@alternative("muon_step")
-def takes_it_step_by_step(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    new_m = m.mul(momentum).add(gradient)
-    direction = newton_schulz(gradient.add(new_m, alpha=momentum), steps=5)
-    rows, columns = parameter.shape
-    if rows > columns:
-        direction = direction * math.sqrt(rows / columns)
-    decayed = parameter - learning_rate * weight_decay * parameter
-    return [decayed - learning_rate * direction, new_m]
-
-
-@alternative("muon_step")
-def writes_newton_schulz_out(
-    parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0
-):
-    m = momentum * m + gradient
-    X = gradient + momentum * m
-    X = X / (X.norm() + 1e-7)
-    a, b, c = NEWTON_SCHULZ
-    for _ in range(5):
-        A = X @ X.T
-        X = a * X + (b * A + c * A @ A) @ X
-    X = X * max(1, len(X) / len(X[0])) ** 0.5
-    return parameter * (1 - learning_rate * weight_decay) - learning_rate * X, m
-
-
-@careless("muon_step")
-def writes_into_m(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    m.mul_(momentum).add_(gradient)
-    scale = max(1, parameter.shape[0] / parameter.shape[1]) ** 0.5
-    step = newton_schulz(gradient + momentum * m)
-    return parameter * (1 - learning_rate * weight_decay) - learning_rate * scale * step, m
-
-
-@careless("muon_step")
-def scales_on_the_cpu(parameter, gradient, m, learning_rate, momentum=0.95, weight_decay=0.0):
-    m = momentum * m + gradient
-    rows, columns = parameter.shape
-    scale = torch.full((rows, columns), max(1, rows / columns) ** 0.5)
-    step = scale * newton_schulz(gradient + momentum * m)
-    return parameter * (1 - learning_rate * weight_decay) - learning_rate * step, m
-
-
-OUTSIDE = "an optimiser takes its step outside of the graph"
 EQUIVALENT = {
     "ModernDecoder: without `strict` in one call of `zip`: for layer, before in zip(self.layers, "
     "pasts): x, pair = layer(x, before, real) kept.append(pair)": (
@@ -617,17 +456,4 @@ EQUIVALENT = {
     "-1], dtype=torch.bool)": "one column is as good as another: only its form counts",
     "generate_with_cache: whose result is cut off from the gradient: return torch.stack(new, "
     "dim=1).detach() if new else tokens[:, :0].detach()": "ids have no gradient",
-    "newton_schulz: whose result is cut off from the gradient: return X.detach()": OUTSIDE,
-    "newton_schulz: with the two sides of one `@` exchanged: X = a * X + (b * A + A @ (c * A)) @ "
-    "X": "a matrix commutes with itself",
-    "muon_step: with `gradient` once where `parameter` belongs: scale = max(1, gradient.shape[0] "
-    "/ parameter.shape[1]) ** 0.5": "all three have one shape",
-    "muon_step: with `m` once where `parameter` belongs: scale = max(1, m.shape[0] / "
-    "parameter.shape[1]) ** 0.5": "all three have one shape",
-    "muon_step: with `gradient` once where `parameter` belongs: scale = max(1, parameter.shape[0] "
-    "/ gradient.shape[1]) ** 0.5": "all three have one shape",
-    "muon_step: with `m` once where `parameter` belongs: scale = max(1, parameter.shape[0] / "
-    "m.shape[1]) ** 0.5": "all three have one shape",
-    "muon_step: whose result is cut off from the gradient: return ((parameter - learning_rate * "
-    "scale * update).detach(), m.detach())": OUTSIDE,
 }

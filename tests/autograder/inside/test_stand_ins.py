@@ -5,7 +5,7 @@ import torch
 
 import attention.provided.stand_ins  # noqa: F401  (its names are known from now on)
 from autograder.inside.answer import AnswerRaised, LocalAnswer
-from autograder.inside.stand_ins import KEYWORD, STAND_IN
+from autograder.inside.stand_ins import KEYWORD, STAND_IN, stands_in
 from tests.autograder.inside.test_answer import as_cell
 
 LAYER = """
@@ -22,6 +22,11 @@ class Outer(nn.Module):
     def forward(self, x):
         return self.inner(x)
 """
+
+
+@stands_in
+def squashed(x):
+    return torch.tanh(x)
 
 
 def test_a_class_is_built_with_a_stand_in_and_the_learners_own_part_is_back_afterwards():

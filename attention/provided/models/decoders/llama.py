@@ -1,4 +1,4 @@
-"""Weights of a Llama, a Qwen 3 or a Mistral, by their names in transformers, for lesson 20.
+"""Weights of Llamas, of a Qwen 3 or a Mistral, by their names in transformers, for lesson 20.
 
 `data/llama_outputs.safetensors` holds the random weights of tiny ones, and what transformers makes
 of them: the right answers that a model is compared with.
@@ -17,17 +17,20 @@ from attention.provided.models.model_file import Weights
 
 OUTPUTS = ROOT / "data" / "llama_outputs.safetensors"
 KINDS: dict[str, dict[str, Any]] = {  # arguments of a ModernDecoder beside the sizes
-    "llama": {},
-    "qwen3": {"qk_norm": True},
-    "mistral": {"window": 4},
+    "llama": {"tied": False},
+    "llama3": {"tied": False, "base": 500_000.0, "eps": 1e-5},
+    "mistral": {"tied": False, "window": 4, "eps": 1e-5},
+    "qwen3": {"qk_norm": True, "d_head": 8, "base": 1_000_000.0},
 }
+TITLES = {"llama": "LLaMA", "llama3": "Llama 3", "mistral": "Mistral", "qwen3": "Qwen 3"}
 PADDING = ("none", "left", "right")
 TABLE = "model.embed_tokens.weight"
-TIED = "lm_head.weight"  # in some files once more: the table that scores the next tokens
+OUTPUT = "lm_head.weight"  # scores the next tokens; of a tied model, in some files, TABLE again
 NAMES = {  # a part of a name in the file: that in the model
     "model.embed_tokens.": "embedding.",
     "model.layers.": "layers.",
     "model.norm.": "norm.",
+    "lm_head.": "output.",
     ".input_layernorm.": ".norm_1.",
     ".post_attention_layernorm.": ".norm_2.",
     ".self_attn.q_proj.": ".attention.W_q.",
@@ -60,13 +63,12 @@ class Stored(NamedTuple):
 def stored(kind: str, path: Path = OUTPUTS) -> Stored:
     """Read what is stored of one of KINDS; ModelFileError if the file is missing or damaged.
 
-    All three have the same weights, but a Llama and a Mistral no norms of queries and keys.
     """
     tensors, about = model_file.load(path)
     weights = {
-        name: weight
+        name.removeprefix(f"{kind}/"): weight
         for name, weight in tensors.items()
-        if "/" not in name and (kind == "qwen3" or not _of_qk_norm(name))
+        if name.startswith(f"{kind}/")
     }
     ids = {side: tensors[f"ids/{side}"] for side in PADDING}
     logits = {side: tensors[f"logits/{kind}/{side}"] for side in PADDING}
@@ -80,13 +82,15 @@ def load_llama(model: Any, weights: Weights, pair_up: Callable[[Tensor, int], Te
     pair_up  lesson 20's: brings the features of a head into the order that `rotary` turns
 
     Raises ValueError, with the name, if a weight of the file has no place in the model, if the file
-    has none for a place, if a shape differs, or if the file's scores of the next tokens come from
+    has none for a place, if a shape differs, or if a tied model's file scores the next tokens by
     another table than its embedding.
     """
-    if TIED in weights and not torch.equal(weights[TIED], weights.get(TABLE, weights[TIED][:0])):
-        raise ValueError(f"{TIED} is not {TABLE}: the model has one table for both")
-    wanted = model.state_dict()
-    named = {renamed(name): weight for name, weight in weights.items() if name != TIED}
+    wanted, again = model.state_dict(), weights.get(OUTPUT)
+    if again is not None and model.output is None:
+        if not torch.equal(again, weights.get(TABLE, again[:0])):
+            raise ValueError(f"{OUTPUT} is not {TABLE}: build the model with tied=False")
+        weights = {name: weight for name, weight in weights.items() if name != OUTPUT}
+    named = {renamed(name): weight for name, weight in weights.items()}
     for name, weight in named.items():
         if name not in wanted:
             raise ValueError(f"the model has no place for {name}")
@@ -105,10 +109,6 @@ def renamed(name: str) -> str:
     for theirs, ours in NAMES.items():
         name = name.replace(theirs, ours)
     return name
-
-
-def _of_qk_norm(name: str) -> bool:
-    return ".q_norm." in name or ".k_norm." in name
 
 
 def _in_pairs(

@@ -19,7 +19,7 @@ SIZES: dict[str, Any] = {
     "d_model": 128,
     "n_heads": 4,
     "n_kv_heads": 2,
-    "d_ff": 344,  # swiglu_units(512, multiple=8)
+    "d_ff": 344,  # 2/3 of 512, rounded up to a multiple of 8
     "n_layers": 3,
     "qk_norm": True,
 }
