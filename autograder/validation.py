@@ -14,8 +14,9 @@ from autograder import cell_metadata
 class KeepFirst(steps.NbGraderPreprocessor):
     """Let a cell count once, as the grading does, where JupyterLab's Duplicate made a second one.
 
-    Of two cells with one grade_id the second becomes a cell of the student's own, which runs like
-    any other; of two checks it is the one above the answer. nbgrader itself would stop here.
+    Of two cells with one grade_id the one with less of an answer becomes a cell of the student's
+    own, which runs like any other, or else the second; of two checks it is the one above the
+    answer. nbgrader itself would stop here.
     """
 
     def preprocess(
@@ -23,9 +24,11 @@ class KeepFirst(steps.NbGraderPreprocessor):
     ) -> tuple[NotebookNode, MutableMapping[str, Any]]:
         """Take nbgrader's metadata from the copies."""
         names = [cell_metadata.grade_id(cell) for cell in nb.cells]
-        early, seen = cell_metadata.early_checks(names), set[str]()
+        dropped = cell_metadata.blank_copies(names, [cell.source for cell in nb.cells])
+        kept = ["" if place in dropped else name for place, name in enumerate(names)]
+        dropped, seen = dropped | cell_metadata.early_checks(kept), set[str]()
         for place, (name, cell) in enumerate(zip(names, nb.cells, strict=True)):
-            if name and (name in seen or place in early):
+            if name and (name in seen or place in dropped):
                 del cell.metadata["nbgrader"]
             elif name:
                 seen.add(name)

@@ -117,15 +117,17 @@ class HandIn:
     damage: str = ""
     group: str = ""  # the group in whose name it came
 
-    def when(self, due: datetime | None, at: datetime | None = None) -> datetime:
+    def when(
+        self, usual: datetime | None, due: datetime | None, at: datetime | None = None
+    ) -> datetime:
         """When it was handed in: at the time ``at``, else the file's, as far as the LMS agrees.
 
         In Canvas' zips all files have the time of the download, and a name says who is late, but
-        not by how much: the least is counted.
+        not by how much: the least is counted. Canvas need not know of more time than is ``usual``.
         """
-        if at or due is None or self.clues.late is None:
+        if at or usual is None or due is None or self.clues.late is None:
             return at or self.file.moment
-        return due + SECOND if self.clues.late else min(self.file.moment, due)
+        return usual + SECOND if self.clues.late else min(self.file.moment, due)
 
 
 @dataclass(frozen=True)

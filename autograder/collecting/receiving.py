@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nbgrader.api import Assignment, Gradebook
+from nbgrader.api import Gradebook
 
 from autograder import lessons
 from autograder.collecting.hand_in import HandIn, Judge, pattern
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import NotOpened, Refused, is_junk, search, why
 from autograder.files import write_aside
-from autograder.grading.classroom.deadline_extensions import due_for, spans
+from autograder.grading.classroom.deadline_extensions import dates
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
 from autograder.grading.notebook import records
@@ -64,17 +64,14 @@ class Dates:
     """When lessons are due, with the extensions of single students."""
 
     def __init__(self, book: Gradebook) -> None:
-        self.due: dict[str, datetime | None] = dict(
-            book.db.query(Assignment.name, Assignment.duedate).all()
-        )
-        self._more = spans(book)
+        self._all = {(lesson, student): due for lesson, student, due in dates(book)}
 
-    def of(self, lesson: str, student: str) -> datetime | None:
-        """The due date of a student's lesson, in UTC without a zone."""
-        return due_for(self.due.get(lesson), self._more.get((lesson, student)))
+    def of(self, lesson: str, student: str = "") -> datetime | None:
+        """When a lesson is due for a student, or for everyone, in UTC without a zone."""
+        return self._all.get((lesson, student), self._all.get((lesson, "")))
 
 
-def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, how: How) -> Received:
+def receive(course: Course, source: Path | str, roster: Roster, due: Dates, how: How) -> Received:
     """Take the notebooks in a folder or zip; return what came of each file.
 
     Raises CourseError for an unknown lesson, a bad pattern, or a source that cannot be opened.
@@ -99,7 +96,7 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     every = itertools.chain.from_iterable(groups.values())
     from_canvas = all(one.clues.late is not None for one in every)
     for attempts in groups.values():
-        _take(course, attempts if from_canvas else _timed(attempts), dates, how, done)
+        _take(course, attempts if from_canvas else _timed(attempts), due, how, done)
     return done
 
 
@@ -108,10 +105,9 @@ def _timed(attempts: list[HandIn]) -> list[HandIn]:
     return [replace(one, clues=replace(one.clues, late=None)) for one in attempts]
 
 
-def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: Received) -> None:
+def _take(course: Course, attempts: list[HandIn], dues: Dates, how: How, done: Received) -> None:
     """Put the latest of a student's hand-ins of a lesson in its place."""
-    # Of a group, each member's may be among them.
-    if len({one.clues.number for one in attempts if not one.group} - {""}) > 1:
+    if _are_several(attempts):
         told = (
             "two students, by their numbers, are called so: give a roster with lms_user_id, or, "
             "from Moodle, its grading worksheet with --like"
@@ -119,9 +115,9 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
         done.refused += [NotOpened(one.file.parts, told) for one in attempts]
         return
     last, *earlier = _latest_first(attempts)
-    due = dates.of(last.lesson, last.student)
+    due = dues.of(last.lesson, last.student)
     try:
-        when = last.when(due, how.at)
+        when = last.when(dues.of(last.lesson), due, how.at)
         kind = _put(course, last, when, due, how)
     except Exception as error:
         done.refused.append(NotOpened(last.file.parts, why(error)))
@@ -132,6 +128,19 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
     if whole := [one for one in different if not one.damage]:
         done.several.append((last, whole))
     done.times[last.lesson, last.student] = when
+
+
+def _are_several(attempts: list[HandIn]) -> bool:
+    """Whether an LMS numbers as two students whom it calls the same.
+
+    Moodle numbers a student anew in each assignment, of which each is a folder or zip of its own.
+    """
+    numbers = dict[object, set[str]]()
+    for one in attempts:
+        if one.clues.number and not one.group:  # of a group, each member's may be among them
+            place = one.clues.who[1:] if one.clues.late is None else ()
+            numbers.setdefault(place, set()).add(one.clues.number)
+    return any(len(found) > 1 for found in numbers.values())
 
 
 def _latest_first(attempts: list[HandIn]) -> list[HandIn]:

@@ -139,7 +139,7 @@ def from_csv(path: Path | str, id_column: str | None = None) -> list[Student]:
         named = table.rows[0][columns["id"]].strip()
         raise CourseError(
             f"{table.path}: the column {named!r} is taken for the ids, but {shown}. Mend the rows, "
-            "or name another column with --id"
+            "or name another column: autograder roster --id COLUMN"
         )
     if not students:
         raise CourseError(f"{table.path}: there is no student in it")
@@ -157,6 +157,9 @@ def _columns(table: Table, id_column: str | None) -> dict[str, int]:
     heads = [plain(text) for text in table.rows[0]]
     canvas = CANVAS & set(heads) and "student" in heads and "id" in heads
     ids = [id_column] if id_column else [one for one in IDS if not (canvas and one == "id")]
+    rows = [*student_rows(table)]  # in Moodle's export, nobody may have an ID number
+    texts = {head: "".join(table.cell(row, at) for row in rows) for at, head in enumerate(heads)}
+    ids.sort(key=lambda one: not texts.get(one))
     columns = find_columns(table, COLUMNS | {"id": [plain(one) for one in ids]})
     if canvas:
         columns["lms_user_id"] = heads.index("id")
@@ -166,7 +169,7 @@ def _columns(table: Table, id_column: str | None) -> dict[str, int]:
         missing = f"called {id_column!r}" if id_column else "with the students' ids"
         raise CourseError(
             f"{table.path}: there is no column {missing} (as id, Username, SIS Login ID or Email "
-            f"address); name it with --id. The columns are: {known}"
+            f"address); name it: autograder roster --id COLUMN. The columns are: {known}"
         )
     return columns
 

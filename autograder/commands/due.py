@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
             _point_at_groups(course.choices.together(chosen[0]), options.student)
         if graded:
             print(
-                f"{len(graded)} of it are in the gradebook already. Penalties follow the new date "
-                f"with: autograder grade --lesson {chosen[0]}"
+                f"{len(graded)} in the gradebook already: penalties follow the new date with: "
+                f"autograder grade --lesson {chosen[0]}"
             )
     return 0
 

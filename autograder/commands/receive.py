@@ -81,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
         named = f": {', '.join(missing)}" if options.missing and missing else ""
         count = f"{len(missing)} of {len(roster.students)}"
         print(f"Handed in nothing of {lesson}: {count}{named}.")
+    if not options.like and any(one.why.startswith("it may be") for one in done.refused):
+        print("Moodle's grading worksheet, given with --like, tells namesakes apart.")
     for line in _refused(done):
         print(f"not taken: {shown(line, 1000)}", file=sys.stderr)
     return int(bool(done.refused))
@@ -114,8 +116,11 @@ def _times(done: Received, dates: Dates, at: bool, choices: Choices) -> None:
             f"From Canvas: {by_lms}. Its zip has the time of the download: late is who is marked "
             "LATE there. It does not say how late; for a late rule they are so by a second."
         )
+        marked = [(one.lesson, one.student) for one in done.all if one.clues.late]
+        if more := sorted(who for slug, who in marked if dates.of(slug, who) != dates.of(slug)):
+            print(f"Marked LATE, and in time with the extension that they have: {listed(more)}.")
     for lesson in sorted({one.lesson for one in done.all}):
-        if usual := dates.due.get(lesson):
+        if usual := dates.of(lesson):
             late = [
                 f"{who} ({choices.shown(when)}, {late_by((when - due).total_seconds())})"
                 for (slug, who), when in sorted(done.times.items())

@@ -10,6 +10,8 @@ from pathlib import Path
 from autograder import ROOT
 from autograder.building.lesson import find
 from autograder.files import write_aside
+from autograder.grading.classroom import database, deadline_extensions
+from autograder.grading.classroom.folders import Course
 from autograder.lessons import RELEASED
 from autograder.releasing import solution_leaks as secrets
 from autograder.releasing.release_files import ReleaseError, contents
@@ -61,10 +63,15 @@ def release(names: Sequence[str], target: Path | str, early: bool = False) -> Re
 def _refuse_open(first: str) -> None:
     """A lesson before ``first`` that is not due yet: its solutions would be handed out."""
     choices, now = course_file.read(ROOT), datetime.now(UTC).replace(tzinfo=None)
-    for slug, choice in choices.lessons.items():
-        if slug < first and choice.due and choice.due > now:
+    dates = [(slug, "", choice.due) for slug, choice in choices.lessons.items()]
+    if database.exists(course := Course(ROOT)):
+        with database.opened(course) as book:
+            dates += deadline_extensions.dates(book)
+    for slug, student, due in dates:
+        if slug < first and due and due > now:
+            whom = f" for {student}" if student else ""
             raise ReleaseError(
-                f"{slug} is due {choices.shown(choice.due)}, and its solutions are part of this "
+                f"{slug} is due {choices.shown(due)}{whom}, and its solutions are part of this "
                 "release: wait until then, or add --early"
             )
 

@@ -2,6 +2,7 @@
 
 import copy
 
+from autograder import cell_metadata
 from autograder.grading.classroom import sample_class
 from autograder.validation import KeepFirst
 
@@ -33,6 +34,16 @@ def test_a_second_answer_and_a_second_check_are_cells_of_the_student_s_own():
     assert len(kept.cells) == count and all(
         "nbgrader" not in c.metadata for c in kept.cells if c.id == "a-copy"
     )
+
+
+def test_a_blank_answer_above_the_written_one_is_the_one_that_goes():
+    notebook = notebook_with_copies("softmax")
+    (written,) = (cell for cell in notebook.cells if cell.id == "a-copy")
+    place = notebook.cells.index(written) - 1
+    stubs = {cell_metadata.grade_id(cell): cell for cell in sample_class.blank(SLUG).cells}
+    notebook.cells[place].source = stubs["softmax"].source
+    kept, _ = KeepFirst().preprocess(notebook, {})
+    assert "nbgrader" in written.metadata and "nbgrader" not in kept.cells[place].metadata
 
 
 def test_a_check_above_its_answer_is_the_one_that_goes():

@@ -50,6 +50,13 @@ def spans(book: Gradebook) -> dict[tuple[str, str], timedelta]:
     return {(lesson, student): more for lesson, student, more in rows}
 
 
+def dates(book: Gradebook) -> list[tuple[str, str, datetime | None]]:
+    """Triples (lesson, student, when it is due for them); the student '' stands for everyone."""
+    usual = {one.name: one.duedate for one in book.assignments}
+    more = [(lesson, who, due_for(usual[lesson], by)) for (lesson, who), by in spans(book).items()]
+    return [*((lesson, "", due) for lesson, due in usual.items()), *more]
+
+
 def who_handed_in(book: Gradebook, lesson: str | None = None) -> set[str]:
     """Ids of the students of whom the gradebook holds something handed in, in one lesson or any."""
     rows = book.db.query(SubmittedAssignment.student_id).filter(handed_in())

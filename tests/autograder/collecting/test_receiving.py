@@ -5,12 +5,15 @@ import io
 import json
 import os
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nbgrader.api import Gradebook
 
+from autograder.grading.classroom.folders import Course
 from tests.autograder.collecting.conftest import FIRST, SECOND, notebook
 
 HOME = f"{FIRST}/{FIRST}.ipynb"
@@ -213,6 +216,10 @@ def test_canvas_says_who_is_late(tmp_path, root, run, roster):
     assert f"Late with {FIRST}, due Mon 31 Dec 2029, 23:59 UTC: ben (Mon 31 Dec" in said
     assert stamp(root, "ada") == "2029-12-31 23:59:00.000000 UTC"
     assert stamp(root, "ben") == "2029-12-31 23:59:01.000000 UTC"  # not when the zip was made
+    with Gradebook(Course(root).db_url, "attention") as book:
+        book.update_or_create_submission(FIRST, "ben", extension=timedelta(days=7))
+    _, said, _ = run("receive", source)  # Canvas need not know of it
+    assert "in time with the extension that they have: ben." in said and "UTC: nobody." in said
 
 
 def test_a_mailed_file_with_a_name_as_in_canvas_is_late_all_the_same(root, run, roster, came):
@@ -241,8 +248,9 @@ def test_moodles_worksheet_tells_namesakes_apart(root, run, came, submitted):
         "Participant 72,Ann Lee,a1@x.org,-\nParticipant 71,Ann Lee,a2@x.org,-\n"
     )
     folder = came({f"Ann Lee_7{n}_assignsubmission_file_/00_mini.ipynb": OLD for n in (1, 2)})
-    status, _, err = run("receive", folder)
+    status, said, err = run("receive", folder)
     assert status == 1 and err.count("may be ann1's or ann2's") == 2 and submitted() == {}
+    assert "--like" in said
     status, _, err = run("receive", folder, "--like", root / "worksheet.csv")
     assert (status, err) == (0, "") and len(submitted()) == 2
     note = (root / "class" / "submitted" / "ann2" / FIRST / "received.json").read_text()
@@ -255,6 +263,12 @@ def test_two_of_one_name_in_moodle_are_not_one(run, roster, came, submitted):
     status, _, err = run("receive", came({f"{one}/00_mini.ipynb": OLD for one in names}))
     assert status == 1 and submitted() == {}
     assert err.count("two students, by their numbers, are called so") == 2
+
+
+def test_a_student_has_another_number_in_each_of_moodles_assignments(run, roster, came, submitted):
+    names = (f"part {n}/Ada Lovelace_7{n}_assignsubmission_file_/00_mini.ipynb" for n in (1, 2))
+    status, said, err = run("receive", came(dict.fromkeys(names, OLD)))
+    assert (status, err) == (0, "") and len(submitted()) == 1 and "1 new" in said
 
 
 def test_what_cannot_be_stored_is_told(root, run, roster, came):

@@ -44,6 +44,8 @@ def test_another_column_for_the_ids(write):
     assert [one.id for one in from_csv(write(CANVAS), "SIS User ID")] == ["S1", "S2"]
     found = from_csv(write("Full name,Email address\nZoë A. Müller,zoe@uni.example\n"))
     assert found == [Student("zoe@uni.example", "Zoë A.", "Müller", "zoe@uni.example")]
+    without = "First name,Last name,ID number,Email address\nZoë,Müller,,zoe@uni.example\n"
+    assert [one.id for one in from_csv(write(without))] == ["zoe@uni.example"]
 
 
 @pytest.mark.parametrize(

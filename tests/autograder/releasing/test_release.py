@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 import zipfile
+from datetime import datetime, timedelta
 
 import nbformat
 import pytest
+from nbgrader.api import Gradebook
 
 from attention.provided.figures.moving import SCRIPTS
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
+from autograder.grading.classroom.folders import Course
 from autograder.lessons import RELEASED
 from autograder.releasing import release_files, solution_leaks, write
 from autograder.releasing.release_files import ReleaseError, contents
@@ -277,3 +280,19 @@ def test_no_release_holds_solutions_of_a_lesson_that_is_still_open(monkeypatch, 
         release(["01"], tmp_path / "out")
     assert release(["01"], tmp_path / "out", early=True).lessons == ["01_kernel_regression"]
     assert release(["00"], tmp_path / "first").lessons == ["00_getting_started"]
+
+
+def test_a_lesson_is_open_while_the_gradebook_gives_anybody_time(monkeypatch, tmp_path):
+    course = Course(tmp_path)
+    monkeypatch.setattr("autograder.releasing.write.Course", lambda root: course)
+    monkeypatch.setattr("autograder.releasing.write.contents", lambda names: {})
+    with Gradebook(course.db_url, course.id) as book:
+        book.add_assignment("00_getting_started", duedate=datetime(2020, 1, 1))
+        book.add_student("ada")
+        assert release(["01"], tmp_path / "over").lessons == ["01_kernel_regression"]
+        book.add_submission("00_getting_started", "ada", extension=timedelta(days=99_999))
+        with pytest.raises(ReleaseError, match="00_getting_started is due .* for ada"):
+            release(["01"], tmp_path / "out")
+        book.update_or_create_assignment("00_getting_started", duedate=datetime(2199, 1, 1))
+        with pytest.raises(ReleaseError, match=r"00_getting_started is due .*\d\d:\d\d \S+, and"):
+            release(["01"], tmp_path / "out")

@@ -62,7 +62,7 @@ def test_more_time_after_the_hand_in_takes_the_penalty_back(course, capsys):
     assert counts(course) == {"cleo": 0}
     assert run(course, "due", SLUG, "2020-01-03T12:00+00:00", "--student", "cleo") == 0
     said = capsys.readouterr().out
-    assert "Wed 1 Jan 2020, 00:00 UTC" in said and "1 of it are in the gradebook already" in said
+    assert "Wed 1 Jan 2020, 00:00 UTC" in said and "1 in the gradebook already" in said
     assert f"  {'cleo':<32}Fri 3 Jan 2020, 12:00 UTC\n" in said
     grade(course, "--regrade")
     assert counts(course) == {"cleo": 5}
