@@ -84,6 +84,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--top must be at least 1, not {options.top}")
     if options.files and not any(place.exists() for place in options.files):
         raise ValueError(f"there is no {' and no '.join(map(str, options.files))}")
+    if options.index and options.index.suffix.lower() in reading.KINDS:
+        raise ValueError(f"--index {options.index} would overwrite a text: give it another ending")
     model = open_model(options)
     path = options.index or indexes.default_path(options.files, model)
     found = indexes.renewed(options.files, path, model, note, progress)

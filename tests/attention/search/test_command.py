@@ -151,6 +151,12 @@ def test_the_index_is_kept_where_it_is_wanted(search, notes, tmp_path, monkeypat
     assert search("sort", "notes", "--small")[0] == 0 and kept.exists()
 
 
+def test_no_index_is_written_over_a_text(search, notes):
+    status, _, err = search("sort", "notes", "--small", "--index", "notes/sort.txt")
+    assert status == 1 and "give it another ending" in err
+    assert (notes / "sort.txt").read_text() == TEXTS["sort.txt"]
+
+
 def test_wrong_files_are_told_and_the_others_searched(search, notes):
     (notes / "picture.png").write_bytes(b"\x89PNG\0")
     (notes / "broken.ipynb").write_text("{")
