@@ -5,56 +5,45 @@
 # get a row, and which numbers stand there? And since attention ignores order, what tells “dog bites
 # man” from “man bites dog”?
 #
-# **Part one** (35 minutes) is about the numbers and the order; lessons 09 and 10 need it. **Part
-# two** (75 minutes) cuts texts into pieces; nothing needs it before lesson 14, so you can go on to
+# **Part one** (50 minutes) is about the numbers and the order; lessons 09 and 10 need it. **Part
+# two** (60 minutes) cuts texts into pieces; nothing needs it before lesson 14, so you can go on to
 # lesson 09 after part one and come back.
 #
 # **After this lesson** you can
 # - turn ids into rows by **embedding**, and say what the factor √d_model is for,
-# - mark places by **sinusoidal** and **learned positions** (★ and **rotary** ones), and say up to
-#   which length each worked,
+# - mark places by **sinusoidal**, **learned** and **rotary positions**, and say up to which length
+#   each worked,
+# - build a head that looks three tokens back **without training**,
 # - learn a **byte-level BPE** tokeniser, encode any text with it, and get the text back,
 # - say why it never meets an unknown word, and what its cuts depend on.
 #
-# **Time** 110 minutes · **Points** 19 · **GPU** not needed · **You need** lessons 00 and
-# 07
+# **Time** 110 minutes · **Points** 19 · **GPU** not needed · **You need** lessons 00 and 07
 
 # %%
 import math
-from collections import Counter
-from itertools import pairwise
 
-import numpy
 import torch
 from torch import nn
 
-from attention.experiments import translator_so_far
-from attention.multi_head_attention import MultiHeadAttention
-from attention.provided import demand
-from attention.provided.data.words import PairIndex, count_words, docstrings, split_words
-from attention.provided.figures import moving, plots
-from attention.provided.predictions import compare
 from autograder import check
 
-torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
-
 # %% [markdown]
-# ## What fails without this idea
+# ## Who bites whom?
 # Let one attention layer with random weights read two sentences made of the same three words:
 
 # %% demo=true
-# These helpers answer exercises of this lesson: they are hidden while it is graded.
 from attention.experiments import tokens_and_positions as experiments
 
+torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
 _ = experiments.word_order()
 
 # %% [markdown]
-# Who bites whom makes no difference (lesson 05). So the rows must say where they stand.
+# Who bites whom makes no difference (lesson 05). So each row must say where it stands.
 #
 # ## Part one · What stands in a row?
 # A **token** is a piece of a text; until part two, think of a word. Each token has a number, its
-# **id**. It is a name and not a quantity: word 301 is not more than word 300. So each id gets a
-# vector, its **embedding**: a row of a table that is learned.
+# **id**. An id is a name, not a quantity: word 301 is not more than word 300. So each id gets a
+# vector, its **embedding**, which is one row of a learned table.
 #
 # ![Five tokens, zwei, hundert, ein, und, dreißig, become ids. Each id chooses a row of the table,
 # scaled by the root of d_model. A row of positions is added to each, and the sums are the rows of
@@ -69,10 +58,10 @@ _ = experiments.word_order()
 # | `positions` *P* | `(T, d_model)` |
 # | *X* | `(B, T, d_model)` |
 #
-# Why the root? The paper does not say. The usual answer: the same table also scores the next token
-# at the end of the model, and for scores of size 1 its numbers must start at about
-# $1/\sqrt{d_\text{model}}$. As rows of *X* they would drown in the positions, which reach 1. The
-# factor brings them to size 1.
+# Why the root? The paper does not say. The usual answer begins at the other end of the model, where
+# the same table scores the next token. For scores of size 1 its numbers must start at about
+# $1/\sqrt{d_\text{model}}$. Such small rows would drown in the positions, whose numbers reach 1, so
+# the factor brings them to size 1.
 
 # %% given="embed"
 from attention.tokens_and_positions import embed
@@ -82,9 +71,9 @@ from attention.tokens_and_positions import embed
 # ### Exercise 8.1 · `sinusoidal_positions`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Think of a position as a time, and of several clocks, each with one hand, that turn at different
-# speeds: together the hands tell the time. In the Transformer each clock is a pair of columns, the
-# sine and the cosine of its hand's angle.
+# Think of a position as a time. Several clocks with one hand each turn at different speeds, and
+# together the hands tell the time. In the Transformer each clock is a pair of columns: the sine and
+# the cosine of its hand's angle.
 #
 # ![Four clocks at the positions 0, 1, 2, 3, 10 and 100. The first hand turns by one radian per
 # step, the second by a tenth, the third by a hundredth, the fourth by a
@@ -93,7 +82,7 @@ from attention.tokens_and_positions import embed
 # $$P_{t,\,2i} = \sin\frac{t}{10000^{2i/d_\text{model}}}, \qquad
 # P_{t,\,2i+1} = \cos\frac{t}{10000^{2i/d_\text{model}}}$$
 #
-# In the drawing $d_\text{model} = 8$. Mind that sines and cosines **take turns**.
+# In the drawing $d_\text{model} = 8$. Note that sines and cosines **take turns**.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -111,6 +100,9 @@ from attention.tokens_and_positions import embed
 # last two axes.
 # </details>
 
+# %%
+from attention.provided import demand  # refuses sizes that make no sense
+
 # %% exercise="sinusoidal_positions"
 from attention.tokens_and_positions import sinusoidal_positions
 
@@ -119,16 +111,16 @@ check.sinusoidal_positions(sinusoidal_positions)
 
 # %% [markdown]
 # ### Predict first
-# Take the dot product of one position's row with the rows around it. Does the curve depend on the
-# position?
+# Take the dot products of one position's row with the rows around it, and draw them as a curve.
+# Will the curve look different for another position?
 
 # %% demo=true
 _ = experiments.position_table(sinusoidal_positions)
 
 # %% [markdown]
-# *Left: rows are positions, the first 32 of 64 columns; the farther right, the more slowly a column
-# changes. Right: three curves, one on top of the other.* The dot product depends on the distance
-# only. It is largest at 0: 32, one for each clock.
+# *Left: the first 32 of 64 columns, one row per position. The farther right, the more slowly a
+# column changes. Right: three curves, one on top of the other.* The dot product depends on the
+# distance only. It is largest at 0: 32, one for each clock.
 #
 # ## A shift is a rotation
 # Move every position by the same number, and each hand turns by the same angle, wherever it stood.
@@ -168,10 +160,12 @@ check.rotation(rotation)
 # %% [markdown]
 # ## A head that looks three tokens back
 # With this matrix you can build such a head by hand, without training. Its queries are the
-# positions turned three steps back, its keys the positions as they are, its values the tokens,
-# which are numbers from 0 to 15 here. A factor in $W_q$ makes the softmax sharper.
+# positions turned three steps back, and its keys are the positions themselves. Its values are the
+# tokens, here random ids from 0 to 15. A factor in $W_q$ makes the softmax sharper.
 
-# %%
+# %% demo=true
+from attention.provided.figures import plots
+
 torch.manual_seed(0)
 ids, P = torch.randint(16, (1000,)), sinusoidal_positions(torch.arange(1000.0), 64)
 for factor in (1, 10):
@@ -179,14 +173,13 @@ for factor in (1, 10):
     weights = (P @ W_q @ P.T / math.sqrt(64)).softmax(dim=1)
     read = (weights @ nn.functional.one_hot(ids, 16).float()).argmax(dim=1)
     right = (read[3:] == ids[:-3]).float().mean().item()
-    print(f"factor {factor:2}: {right:.3f} of the tokens three back are read rightly")
-
-# %% demo=true
+    print(f"factor {factor:2}: {right:.3f} of the tokens three back are right")
 _ = plots.heatmap(weights[:16, :16], title="the head with the factor 10")
 
 # %% [markdown]
-# *Weights of the first 16 of 1000 positions, queries down, keys across: each looks three places
-# back.* One matrix is right at every position. Remember that when a layer learns this below.
+# *Weights of the first 16 of 1000 positions, queries down, keys across: each query looks three
+# places back.* With the factor 10 every token is right, at all 1000 positions, with one matrix of
+# 64 × 64 numbers. Will training find this head? You will see below.
 #
 # ## Order matters now
 # The two sentences again, with your positions added to the same rows:
@@ -199,8 +192,8 @@ _ = experiments.word_order_with(sinusoidal_positions)
 # with its words in another order. Below, with positions, the weights differ.* The dog that bites
 # and the dog that is bitten now get different contexts.
 #
-# Why not learn the positions, like the embeddings? BERT and GPT-2 do. Their table has a row for
-# each position up to a largest one, and the same rows are added to every sequence of a batch:
+# Positions can also be learned, like the embeddings, as in BERT and GPT-2. The table has one row
+# for each position up to a largest one, and the same rows are added to every sequence of a batch:
 
 # %% given="LearnedPositions"
 from attention.tokens_and_positions import LearnedPositions
@@ -219,14 +212,15 @@ from attention.tokens_and_positions import LearnedPositions
 # \begin{pmatrix} x_{2i} \\ x_{2i+1} \end{pmatrix}, \qquad
 # \theta = \frac{t}{\text{base}^{2i/d_\text{head}}}$$
 #
-# The base is 10000, as for the clocks, unless the caller gives another one: models for long texts
-# take a larger one.
+# The base is 10000, as for the clocks, unless the caller gives another one. Models for long texts
+# use a larger base.
 #
-# Turn a query by *m* steps and a key by *n*: their dot product sees the angle between them, so it
-# depends on *m* − *n*. The lengths of the vectors stay as they are.
+# If you turn a query by *m* steps and a key by *n*, their dot product sees only the angle between
+# them, so it depends on *m* − *n*. The lengths of the vectors stay as they are.
 #
-# Models often compute in bfloat16, where 256 is followed by 258. So x may be bfloat16, but the
-# positions are float32 or float64, and so are the angles. Only the result is rounded to x's dtype.
+# Models often compute in bfloat16, in which the next number after 256 is 258. So x may be bfloat16,
+# but the positions are float32 or float64, and so are the angles. Only the result is rounded to x's
+# dtype.
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
@@ -268,25 +262,46 @@ _ = experiments.scores_by_position(rotary, sinusoidal_positions)
 # the three printed.* The stripes are products of one vector's content with the other's position.
 #
 # Here are one query and one key of eight features: four pairs, drawn as arrows. Move both vectors
-# by the same number of positions: the arrows turn, the first pair fastest, and the dot product
-# stays. Then choose the sinusoidal encodings: their dot product, too, depends only on the distance.
+# by the same number of positions. The arrows turn, the first pair fastest, and the dot product does
+# not change. Then choose the sinusoidal encodings: their dot product, too, depends only on the
+# distance.
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.rotation()
 
 # %% [markdown]
 # ## Does training find that head?
-# One attention layer with one head reads random tokens of 16 kinds, and has to name the token three
-# places back. It gets no positions, or learned, sinusoidal or rotary ones.
+# One attention layer with one head reads random tokens of 16 kinds and predicts the token three
+# places back. It gets no positions, or learned, sinusoidal or rotary ones. It is trained for 300
+# steps, on sequences of 24 or of 96 tokens, and tested at four lengths. The runs are recorded;
+# `experiments.train_one("sinusoidal", seed=3, length=24)` makes a new one in seconds.
 #
-# Each run takes 300 steps on sequences of 24 or of 96 tokens and is tested at four lengths. The
-# runs are recorded; `experiments.train_one("sinusoidal", seed=3, length=24)` makes a new one in
-# seconds.
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.003), []
+# for _ in range(steps):
+#     ids = torch.randint(TOKENS, (32, length))
+#     first = int(torch.randint(MOST - length + 1, ())) if random_start else 0
+#     scores = model(ids, first)  # (32, length, TOKENS)
+#     loss = F.cross_entropy(scores[:, back:].mT, ids[:, :-back])
+#     optimizer.zero_grad()
+#     loss.backward()
+#     optimizer.step()
+#     losses.append(loss.item())
+# ```
+#
+# Here `back` is 3, and `first`, the position of the first token, is 0.
+# </details>
 #
 # ### Predict first
 # Trained on 24 tokens with sinusoidal positions, what share is right in sequences of 96?
 
 # %% demo=true
+from attention.provided.predictions import compare
+
 prediction = None  # a share, 0 to 1; None skips this
 
 # %% demo=true
@@ -297,18 +312,19 @@ compare(prediction, right["sinusoidal"], "sinusoidal, 24 tokens in training, 96 
 # *Share of tokens right against the length of the test, on a logarithmic scale. Dots: single runs,
 # three of each, moved apart a little; lines: their mean.* Without positions the layer can know only
 # which tokens occur. With any of the three it solves the task at the lengths of its training,
-# except that 300 steps are too few to learn a table of 96 rows. (A causal mask lets some order
-# through: without positions, two layers under it get .34 to .36 right after 600 steps, one layer
-# .22, and two layers without it .16.)
+# except that 300 steps are too few to learn a table of 96 rows.
 #
 # Beyond place 24 the rows of a learned table were never trained. For sinusoids one matrix would
-# work everywhere, but training on 24 places did not find it. (The right panel is the control: 96
-# places are no problem in themselves.) With rotary positions, what is learned at one place holds at
-# every other. This is one task for one layer; in the translator of lesson 10 sinusoidal positions
-# are slightly ahead.
+# work everywhere, but training on 24 places did not find it. You built it in exercise 8.2. (The
+# right panel is the control: 96 places are no problem in themselves.) With rotary positions, what
+# the layer learns at one place holds at every other. But this is one task for one layer: in the
+# translator of lesson 10 sinusoidal positions are slightly ahead.
 #
-# ## Break it
-# Leave out √d_model. What do two rows of the same word then have in common? The figure shows the
+# (A causal mask lets some order through: without positions, two layers under it get .34 to .36
+# right after 600 steps, one layer .22, and two layers without it .16.)
+#
+# ## Without the root
+# Leave out √d_model. What do two rows of the same word have in common now? The figure shows the
 # cosine between any two rows of *X* for “a rose is a rose is a rose”.
 
 # %% demo=true
@@ -317,8 +333,8 @@ experiments.same_word_elsewhere(embed, sinusoidal_positions)
 # %% [markdown]
 # *Cosines between the rows of X. Left, with the root, equal words have nearly equal rows, wherever
 # they stand. Right, without it, all rows are alike, and only the distance is left to see.*
-# Does it do harm? Here is the task “three tokens back” with sinusoidal positions, with and without
-# the root, for a table that starts at $1/\sqrt{d_\text{model}}$ or at 1:
+# Does it do harm? Here is the training of the last section again, with sinusoidal positions, with
+# and without the root, for a table that starts at $1/\sqrt{d_\text{model}}$ or at 1:
 
 # %% demo=true
 _ = experiments.size_of_the_rows()
@@ -327,15 +343,17 @@ _ = experiments.size_of_the_rows()
 # *Loss against step on a logarithmic scale: means of ten steps; bands from the least to the largest
 # of three seeds.* Rows of size 8 learn nothing in 300 steps, whether the factor or the table makes
 # them so large. Smaller rows all learn. At equal size 1, the runs without the factor end lower, at
-# 0.0009 to 0.0013 against 0.0032 to 0.0057. So the size of the rows at the start decides, and the
-# factor is no advantage in itself: an `nn.Embedding`, which starts at 1, needs none.
-
-# %% [markdown]
+# 0.0009 to 0.0013 against 0.0032 to 0.0057. So what counts is the size of the rows at the start.
+# The factor is no advantage in itself: an `nn.Embedding`, which starts at 1, needs none.
+#
 # ## Your translator so far
 # The recurrent network that read the English words goes. An annotation is now a row of the table,
 # of 64 numbers instead of 32, times √64, plus its position, and the decoder starts from their mean.
 
 # %% demo=true
+from attention.experiments import translator_so_far
+from attention.multi_head_attention import MultiHeadAttention
+
 pieces = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinusoidal_positions}
 _ = translator_so_far.up_to("08", **pieces)
 
@@ -346,7 +364,7 @@ _ = translator_so_far.up_to("08", **pieces)
 # English word waits for another any more.
 #
 # ## Part two · Which pieces get a row?
-# The simplest way is one id for each word. Number the words of one sentence, then read others:
+# The simplest way is one id for each word. Number the words of one sentence, then read two others:
 
 # %%
 seen = "a dog bites a man and the man bites back"
@@ -356,8 +374,8 @@ for sentence in ("the man bites a dog", "the man bit two dogs"):
 
 # %% [markdown]
 # “bit” and “dogs” are as unknown as “two”, and no list holds all words. With one id for each letter
-# nothing is unknown, but a text becomes a long sequence, and the cost of attention grows with the
-# square of its length.
+# nothing is unknown. But then a text is a long sequence, and the cost of attention grows with the
+# square of the length.
 #
 # ## Byte-pair encoding
 # Start from **bytes**: in UTF-8 every text is a sequence of bytes, and there are only 256 of them.
@@ -377,8 +395,8 @@ for sentence in ("the man bites a dog", "the man bit two dogs"):
 # | `words`, `counts` | the words of a text as lists of ids, and how often each occurs |
 #
 # Two rules make the result unique. Pairs are counted **at every place**, so *aaa* holds *aa* twice.
-# On a **tie** the smaller pair goes first: compare the left ids, then the right ones. The drawing's
-# first count by hand:
+# On a **tie** the smaller pair goes first: compare the left ids, then the right ones. Here is the
+# drawing's first count by hand:
 
 # %%
 words_by_hand = {"drei": 4, "zwei": 3, "dreißig": 2}
@@ -390,9 +408,11 @@ for pair in ("ei", "dr", "re", "zw"):
 # 114), and *r* and the new token, (114, 256). The smaller one, *dr*, is next.
 #
 # A merge should not glue “dog” to the full stop. So two ready-made functions first cut the text
-# into words, each with the space in front if there is one, and count them:
+# into words, each with the space in front of it if there is one, and count them:
 
 # %%
+from attention.provided.data.words import PairIndex, count_words, docstrings, split_words
+
 print(split_words("Der Hund (3 Jahre alt) beißt."))
 print(count_words(["ß", "🙂 🙂"]))  # two bytes; four; four and a space
 
@@ -412,6 +432,10 @@ print(count_words(["ß", "🙂 🙂"]))  # two bytes; four; four and a space
 # `sorted(…, key=…)` sorts upwards, but the counts should run downwards. What reverses the order of
 # numbers? A key may be a tuple.
 # </details>
+
+# %%
+from collections import Counter
+from itertools import pairwise
 
 # %% exercise="count_pairs"
 from attention.tokens_and_positions import count_pairs
@@ -455,7 +479,7 @@ check.merge_pair(merge_pair)
 #
 # <details><summary>Hint 1 · where to look</summary>
 #
-# The side to begin on matters only if one merge takes away a token that another needs.
+# It matters on which side you begin only if one merge uses up a token that another needs.
 # </details>
 # <details><summary>Hint 2 · a smaller question</summary>
 #
@@ -473,8 +497,9 @@ check.break_merge_pair(break_merge_pair)
 
 # %% [markdown]
 # ## Learning the merges
-# Counting all words again for every merge is slow, since only the words that hold the pair change.
-# The ready-made `PairIndex(words, counts)` keeps the totals, and the places of each pair:
+# Counting all words again after every merge is slow, since only the words that hold the pair
+# change. The ready-made `PairIndex(words, counts)` keeps the totals, and knows in which words a
+# pair stands:
 #
 # | of an index | what it is |
 # |---|---|
@@ -508,10 +533,12 @@ from attention.tokens_and_positions import train_bpe
 check.train_bpe(train_bpe)
 
 # %% [markdown]
-# Now a real text that you have already: the docstrings of PyTorch and NumPy. The first fifty are
-# kept aside.
+# Now take a real text that is already on your computer: the docstrings of PyTorch and NumPy. The
+# first fifty are kept aside.
 
 # %% demo=true
+import numpy
+
 texts = docstrings(torch, nn, nn.functional, numpy)
 held_out, (words, counts) = "\n".join(texts[:50]), count_words(texts[50:])
 merges = train_bpe(words, counts, n_merges=2000)
@@ -557,8 +584,8 @@ check.bpe_encode(bpe_encode)
 # ### Exercise 8.9 · `bpe_decode`
 # ●●○ medium · 8 minutes · 2 points
 #
-# And back: the bytes of the tokens, joined, read as UTF-8. Mind that a token may end within a
-# character, and that a model may write bytes that are no text. These become U+FFFD, �.
+# Now the way back: join the bytes of the tokens, and read them as UTF-8. Note that a token may end
+# within a character, and that a model may write bytes that are no text. These become U+FFFD, �.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -571,7 +598,7 @@ check.bpe_encode(bpe_encode)
 # </details>
 # <details><summary>Hint 3 · a character comes out as “��”</summary>
 #
-# Each token was read by itself. First join all bytes, then read.
+# Each token was read separately. First join all bytes, then read.
 # </details>
 
 # %% exercise="bpe_decode"
@@ -582,8 +609,8 @@ check.bpe_decode(bpe_decode)
 
 # %% [markdown]
 # ### Predict first
-# Without merges a token stands for one byte. For how many after 2000 merges, in the docstrings that
-# were kept aside? And in a German text?
+# Without merges a token stands for one byte. For how many bytes does it stand after 2000 merges, in
+# the docstrings that were kept aside? And in a German text?
 
 # %% demo=true
 prediction = None  # bytes per token, docstrings, after 2000 merges; None skips this
@@ -595,8 +622,20 @@ print("the text comes back:", bpe_decode(bpe_encode(held_out, merges), merges) =
 
 # %% [markdown]
 # *Bytes per token against the number of merges: steep at first, then flatter.* Later merges join
-# rarer pairs and help less. The German text gains less. Is that German, or the tokeniser? Let
-# 2000 merges learn from docstrings, from German numbers in words, or from both:
+# rarer pairs and help less. The German text gains less. Is that due to German, or to the tokeniser?
+# Here 2000 merges are learned from docstrings, from German numbers in words, or from both:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# learned = train_bpe(*count_words(rest[learns_from]), n_merges=merges)
+# result = {}
+# for kind, of in kept.items():
+#     text = "\n".join(of)
+#     result[kind] = round(len(text.encode()) / len(bpe_encode(text, learned)), 3)
+# return result
+# ```
+# </details>
 
 # %% demo=true
 experiments.whose_merges()
@@ -613,18 +652,18 @@ experiments.whose_merges()
 experiments.german_compounds(merges, train_bpe, bpe_encode, bpe_decode)
 
 # %% [markdown]
-# *Three words, cut by three tokenisers; � is a token that is half of a character.* The first one
-# found *hundert*, *und* and *drei*. But cuts follow frequency, not meaning: with 60 merges
-# *zweihundert* is one token, and *siebzehn* ends in *zeh* and *n*.
+# *Three words, cut by three tokenisers; � is a token that is half of a character.* The first
+# tokeniser found *hundert*, *und* and *drei*. But cuts follow frequency, not meaning: with 60
+# merges *zweihundert* is one token, and *siebzehn* ends in *zeh* and *n*.
 #
-# A model also needs ids for what is not text: **special tokens**, which no text is encoded into.
-# In the translator of lesson 14 PAD, BOS and EOS are 0, 1 and 2, and all learned tokens move up by
-# three: byte *b* is 3 + *b*, and merge *r* makes 259 + *r*.
+# A model also needs ids for what is not text. These **special tokens** never come from encoding a
+# text. In the translator of lesson 14 PAD, BOS and EOS are 0, 1 and 2, and all learned tokens move
+# up by three: byte *b* is 3 + *b*, and merge *r* makes 259 + *r*.
 #
 # ## Limits
-# Sinusoidal and rotary positions can be computed for any length, but a model may not be able to use
-# them there, and one layer that counts to three says little about large models. Merges are those of
-# one text: what often stands together is merged, whether it means something or not.
+# Sinusoidal and rotary positions can be computed for any length, but that does not mean that a
+# model can use them there. One layer that counts to three says little about large models. Merges
+# are those of one text: what often stands together is merged, whether it means something or not.
 #
 # ## Something of your own
 # Train a tokeniser on a text that you know well: a novel, your notes, code, another language. Draw
@@ -638,22 +677,22 @@ experiments.german_compounds(merges, train_bpe, bpe_encode, bpe_decode)
 # %% [markdown]
 # ## Summary
 # Each id chooses a row of a learned table, times √d_model. Positions are added to the row, or turn
-# the queries and keys; without them attention that sees every place cannot know the order.
-# Byte-pair encoding merges the most frequent pair of tokens again and again, so that frequent words
-# become one token and no text is unknown; its cuts are those of the text it learned from.
+# the queries and keys. Without them, attention that sees every place cannot know the order. A shift
+# by three places is one matrix, so a head can look three tokens back. Byte-pair encoding merges the
+# most frequent pair of tokens again and again. Frequent words become one token, and no text is
+# unknown. Its cuts are those of the text it learned from.
 #
 # **Next** [09 · What holds a deep stack
 # together?](../09_transformer_blocks/09_transformer_blocks.ipynb) The rows of *X* go through many
 # layers.
 #
 # ## Open questions
-# No points, no check.
-# 1. Let every batch begin at a random position:
-#    `experiments.train_one(kind, seed=0, random_start=True)`. Does a layer trained on 24 tokens now
-#    work at 96, with sinusoidal positions? And with learned ones, after 300 or 900 `steps`?
-# 2. Replace 10000 by 10, then by 1 in your `sinusoidal_positions`. For d_model = 64, which of 400
-#    rows, more than 20 away, has the largest dot product with row 40?
-# 3. Is farther away harder? Give `experiments.train_one` the argument `back=1`, then `back=10`.
+# No points, no check. 1. Let every batch begin at a random position: `experiments.train_one(kind,
+# seed=0, random_start=True)`. Does a layer trained on 24 tokens now work at 96, with sinusoidal
+# positions? And with learned ones, after 300 or 900 `steps`? 2. Replace 10000 by 10, then by 1 in
+# your `sinusoidal_positions`. For d_model = 64, which of 400 rows, more than 20 away, has the
+# largest dot product with row 40? 3. Is a token farther away harder to find? Give
+# `experiments.train_one` the argument `back=1`, then `back=10`.
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>

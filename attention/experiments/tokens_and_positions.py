@@ -112,14 +112,16 @@ def train_one(
     back = back or BACK
     torch.manual_seed(seed)
     model = LooksBack(kind, **options)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-
-    def loss() -> Tensor:
+    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.003), []
+    for _ in range(steps):
         ids = torch.randint(TOKENS, (32, length))
         first = int(torch.randint(MOST - length + 1, ())) if random_start else 0
-        return F.cross_entropy(model(ids, first)[:, back:].mT, ids[:, :-back])
-
-    losses = list(take_steps((loss() for _ in range(steps)), optimizer))
+        scores = model(ids, first)  # (32, length, TOKENS)
+        loss = F.cross_entropy(scores[:, back:].mT, ids[:, :-back])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
     return {
         "lengths": list(LENGTHS),
         "right": [round(_right(model, T, back), 3) for T in LENGTHS],

@@ -397,9 +397,9 @@ def _encodes_rare_signs(student):
 @check(
     without={"care": "whole numbers and a list of pairs go in, a text comes out"},
     rests_on=(
-        "bytes of the tokens, joined, read as UTF-8",
+        "join the bytes of the tokens, and read them as UTF-8",
         "bytes that are not UTF-8, as in half a character, become U+FFFD",
-        "Mind that a token may end within a character",
+        "Note that a token may end within a character",
         "encode any text with it, and get the text back",
     ),
 )
@@ -458,7 +458,7 @@ def _close_waves(got, expected, what):
     },
     rests_on=(
         "column 2i: sin(position / 10000^(2i / d_model)); column 2i + 1: cos of the same",
-        "Mind that sines and cosines take turns",
+        "Note that sines and cosines take turns",
         "Raises ValueError if d_model is odd",
         "each hand turns by the same angle, wherever it stood",
     ),
