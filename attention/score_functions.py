@@ -81,20 +81,23 @@ def learn_crossing(kind, q, k, weights, steps=150):
     return score(kind, q, k, weights).softmax(dim=2)[0].detach()
 
 
-def crossing_in_a_plane(pairs):
-    """Place queries and keys in a plane so that each query finds its key by the dot product.
+def crossing_in_a_plane(pairs, lead):
+    """Place keys on a circle, and queries so that each finds its key by the dot product.
 
     pairs    how many queries, and how many keys; at least 2
-    returns  queries (pairs, 2) and keys (pairs, 2): the softmax of their dot products gives query i
-             more than 0.9 of its weight on key pairs - 1 - i
+    lead     by how much the score of a query's own key is larger than those of the keys next to it
+    returns  queries (pairs, 2) and keys (pairs, 2): key i at the angle 2π i / pairs on the circle
+             of radius 1, from (1, 0) against the clock; query i points at key pairs - 1 - i
 
-    Refuses less than two pairs.
+    Refuses less than two pairs, and a lead that is not above 0.
     """
     demand.counts(2, pairs=pairs)
-    # exercise: about 4 lines
-    angles = torch.arange(pairs) * 2 * math.pi / pairs  # (pairs,)
-    keys = torch.stack([torch.cos(angles), torch.sin(angles)], dim=1)  # (pairs, 2), on a circle
-    queries = pairs**2 * keys.flip(0)  # the scores of neighbours differ by (2π / pairs)² / 2 of it
+    demand.positive(lead=lead)
+    # exercise: about 5 lines
+    angles = 2 * math.pi * torch.arange(pairs) / pairs  # (pairs,)
+    keys = torch.stack([torch.cos(angles), torch.sin(angles)], dim=1)  # (pairs, 2)
+    length = lead / (1 - math.cos(2 * math.pi / pairs))
+    queries = length * keys.flip(0)  # (pairs, 2)
     return queries, keys
 
 

@@ -148,24 +148,26 @@ compare(prediction, found, "queries that find their key, r = 1")
 #
 # With r = 1 only two queries find their key, with every seed. Queries and keys are then single
 # numbers, and only the largest and the smallest key can ever win. With r = 2 they are points in a
-# plane. How many keys can win there?
+# plane, and a key can win if it is the farthest in some direction: a corner of the keys' convex
+# hull. How many keys can be corners?
 #
 # ### Exercise 4.3 · `crossing_in_a_plane`
 # ●●○ medium · 8 minutes · 2 points
 #
-# Six, or sixty: place queries and keys in a plane by hand, without any training, so that the
-# dot product gives each query **more than 0.9** of the weight on its key. Query 0 finds the last
-# key, query 1 the last but one, and so on.
+# Place six of them, or sixty, by hand, without any training. All **keys** stand on a circle of
+# radius 1, so that each is the farthest in its own direction. Each **query** points at its key:
+# query 0 at the last key, query 1 at the last but one, and so on. How long must a query be so that
+# the score of its key is larger than those of the two keys next to it by exactly `lead`?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# A key can win if it is the farthest of all in some direction: a corner of the keys' convex hull.
-# Where do you put any number of points so that all of them are corners?
+# A query of length 1 has the score cos φ with a key at an angle φ from it. What is φ for its own
+# key, and what for the next one?
 # </details>
-# <details><summary>Hint 2 · “… only … of the weight”</summary>
+# <details><summary>Hint 2 · the shapes</summary>
 #
-# Longer queries make larger scores, and a softmax of larger scores is more decided. On a circle,
-# the more keys there are, the closer are neighbours: how long must the queries be then?
+# Angles `(pairs,)`. Their cosines and sines, stacked, are the keys `(pairs, 2)`. The queries are
+# the keys in the opposite order, times one number.
 # </details>
 
 # %%
@@ -176,6 +178,11 @@ from attention.score_functions import crossing_in_a_plane
 
 # %% check="crossing_in_a_plane" points=2
 check.crossing_in_a_plane(crossing_in_a_plane)
+
+# %% demo=true
+queries, keys = crossing_in_a_plane(60, lead=5.0)
+shares = (queries @ keys.T).softmax(dim=1)  # (T_q, T_k)
+print(f"60 pairs: weight on the wanted key at least {shares.fliplr().diagonal().min():.3f}")
 
 # %% [markdown]
 # So a score of rank 2 can hold any number of pairs. Whether training finds them is another

@@ -129,7 +129,7 @@ def bigbird_without_its_parts(longformer_mask: Sparse) -> dict[str, list[int | N
     steps = {name: [steps_to_meet(mask) for mask in masks] for name, masks in found.items()}
     for name, each in steps.items():
         counted = ", ".join(f"{n} ({each.count(n)}x)" for n in sorted(filter(None, {*each})))
-        print(f"{name:<38} layers until all meet: {counted}")
+        print(f"{name:<38} layers: {counted}")
     shown = {
         "Longformer: window 2, global 0": longformer_mask(24, 2, [0]),
         "BigBird: blocks of 2, 1 random": bigbird(),

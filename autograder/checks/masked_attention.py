@@ -164,7 +164,7 @@ GRADIENTS = "its gradients"
         "Rows with at least one key are as in lesson 05",
         "bool that broadcasts to (..., T_q, T_k); True = may attend",
         "with return_weights=True the pair context, weights",
-        "Scores of ±1000 are fine",
+        "It must also work for scores of ±1000",
     ),
     stages={SEEING: 1, BLIND: 1, GRADIENTS: 1},
     without={"gradients": "the check itself asks for them, with a mask and without"},
@@ -432,8 +432,8 @@ def _matter(student, translate, led_by, text, others, wanted):
     rests_on=(
         "attention with a local mask without ever making a `(T, T)` tensor",
         "The check calls it with a sequence of half a million.",
-        "neighbours on each side, as in local_mask",
-        "Scores of ±1000 are fine",
+        "how many neighbours on each side a position sees",
+        "It must also work for scores of ±1000",
     )
 )
 def sliding_window_attention(student, draw):

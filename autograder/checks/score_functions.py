@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
-from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, check
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 
@@ -123,35 +123,36 @@ def break_as_bilinear(student, draw):
 
 
 @check(
-    without={
-        "care": "only a whole number goes in",
-        "gradients": "points that are placed by hand are not learned",
-        ONE_RIGHT_ANSWER: "points may be placed in many ways",
-    },
+    without={"care": "only numbers go in", "gradients": "what is placed by hand is not learned"},
     rests_on=(
-        "gives each query more than 0.9 of the weight on its key",
-        "Query 0 finds the last key, query 1 the last but one",
+        "key i at the angle 2π i / pairs on the circle of radius 1",
+        "query i points at key pairs - 1 - i",
+        "by how much the score of a query's own key is larger than those of the keys next to it",
         "queries (pairs, 2) and keys (pairs, 2)",
     ),
 )
 def crossing_in_a_plane(student, draw):
-    """Every query has nearly all of its weight on the key that it should find."""
-    for pairs in (2, 3, 6, draw.choice(range(7, 20)), 60):
-        queries, keys = expect.parts(student(pairs), "queries", "keys")
-        expect.shape(queries, (pairs, 2), axes="pairs, 2")
-        expect.shape(keys, (pairs, 2), axes="pairs, 2")
-        weights = torch.softmax(queries.to(F64) @ keys.to(F64).T, dim=1)
-        expect.finite(weights, f"with {pairs} pairs the weights are not finite")
-        for query, row in enumerate(weights):
-            key = pairs - 1 - query
-            best, most, own = int(row.argmax()), row.max().item(), row[key].item()
-            what = f"of {pairs} queries, query {query} does not find key {key}"
-            got = f"its largest weight, {most:.2f}, is on key {best}"
-            expect.true(best == key, what, got, f"more than 0.9 on key {key}")
-            what = (
-                f"of {pairs} queries, query {query} finds key {key}, but gives it too little weight"
-            )
-            expect.true(own > 0.9, what, f"{own:.2f}", "more than 0.9")
+    """The keys, whom each query finds, and how far it is ahead of the neighbours."""
+    for pairs in (3, 6, draw.choice(range(7, 20)), 2, 60):
+        lead = draw.uniform(low=2, high=9).item()
+        found = expect.parts(student(pairs, lead), "queries", "keys")
+        for one in found:
+            expect.shape(one, (pairs, 2), axes="pairs, 2")
+        queries, keys = (one.to(F64) for one in found)
+        turns = [2 * math.pi * i / pairs for i in range(pairs)]
+        circle = _tensor([[math.cos(turn), math.sin(turn)] for turn in turns])
+        expect.close(keys, circle, f"the {pairs} keys are not on the circle", atol=1e-5)
+        scores = queries @ circle.T
+        for i, row in enumerate(scores):
+            key, best = pairs - 1 - i, int(row.argmax())
+            what = f"of {pairs} queries, query {i} does not find key {key}"
+            expect.true(best == key, what, f"its largest score is that with key {best}")
+            ahead = (row[key] - row[(key + 1) % pairs]).item()
+            what = f"with {pairs} pairs and a lead of {lead:.3f}, query {i} has another lead"
+            expect.close(ahead, lead, what, rtol=1e-3)
+        expect.close(
+            queries / queries.norm(dim=1, keepdim=True), circle.flip(0), "a query points beside"
+        )
 
 
 @check(

@@ -298,6 +298,10 @@ _ERASED = (
 _CHANGED = "it changes the future all the same, and no layer here overlooks a change of this kind"
 _TOGETHER = "all arguments live on one device"
 EQUIVALENT = {
+    "packed_mask: whose result is cut off from the gradient: "
+    "return ((key <= query) & own & real).detach()": _BOOL,
+    "companions_that_matter: with one whole number off by one: "
+    "alone = translate([text])[-1]": "a batch of one text has one translation",
     "longformer_mask: whose result is cut off from the gradient: return mask.detach()": _BOOL,
     "masked_attention: with one `&` left out: hidden = ~mask": _ERASED,
     "masked_attention: without `dim` in one call of `any`: "

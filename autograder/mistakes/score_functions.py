@@ -52,18 +52,22 @@ def in_single_precision(kind, d, weights):
 
 
 @alternative("crossing_in_a_plane")
-def point_after_point(pairs):
-    turns = [2 * math.pi * (i + 0.3) / pairs for i in range(pairs)]
-    keys = torch.tensor([[math.sin(turn), math.cos(turn)] for turn in turns])
-    return 10 * pairs**2 * keys[range(pairs - 1, -1, -1)], keys
+def point_after_point(pairs, lead):
+    turn = 2 * math.pi / pairs
+    keys = torch.tensor([[math.cos(turn * i), math.sin(turn * i)] for i in range(pairs)])
+    longer = keys * lead / (2 * math.sin(turn / 2) ** 2)
+    return longer[range(pairs - 1, -1, -1)], keys
 
 
 @alternative("crossing_in_a_plane")
-def on_a_parabola(pairs):
-    x = torch.arange(pairs, dtype=torch.float64)
-    keys = torch.stack([x, -(x**2)], 1)
-    wanted = x.flip(0)
-    return 9 * torch.stack([2 * wanted, torch.ones_like(x)], 1), keys
+def measures_the_gap(pairs, lead):
+    on_circle = torch.polar(
+        torch.ones(pairs, dtype=torch.float64),
+        torch.arange(pairs, dtype=torch.float64) * (2 * math.pi / pairs),
+    )
+    keys = torch.view_as_real(on_circle)
+    scores = keys @ keys.T
+    return (lead / (scores[0, 0] - scores[0, 1]) * keys).flipud(), keys
 
 
 def _squares(q, k):
