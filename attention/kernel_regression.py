@@ -183,7 +183,7 @@ def leave_one_out_loss(x_train, y_train, bandwidth):
 
     The predictions are those of the Gaussian kernel. However small the bandwidth, an example
     never sees itself: its prediction then is the value of its nearest neighbour.
-    Refuses a bandwidth that is not above 0, and less than two examples.
+    Refuses a bandwidth that is not above 0, and fewer than two examples.
 
     >>> x_train, y_train = torch.tensor([0.0, 1.0, 9.0]), torch.tensor([0.0, 2.0, 5.0])
     >>> leave_one_out_loss(x_train, y_train, bandwidth=0.1)  # errors 2, -2, -3
