@@ -11,7 +11,7 @@
 # - translate greedily, letter by letter,
 # - measure the **fixed-length bottleneck**, and say why recurrent networks are slow.
 #
-# **Time** 71 minutes, ★ 10 more · **Points** 14 · **GPU** not needed · **You need** lesson 00
+# **Time** 78 minutes, ★ 10 more · **Points** 14 · **GPU** not needed · **You need** lesson 00
 
 # %%
 import math
@@ -46,7 +46,7 @@ for text in ("three hundred two thousand", "two hundred three thousand"):
 # always 64 numbers. From it a chain of decoder states s₁ to s₄ writes z, w, e, i, and so
 # on.](figures/bottleneck.svg)
 #
-# Everything that the decoder knows about the source must fit into the one vector in the middle. The
+# All that the decoder knows about the source must fit into the one vector in the middle. The
 # groups of Sutskever and of Cho published this design in 2014.
 #
 # ### The data
@@ -285,14 +285,14 @@ from attention.sequence_to_sequence import Seq2Seq
 # %% [markdown]
 # ## Training is a loop
 # The model begins with random weights. A training shows it batch after batch, and after each one
-# moves every weight a little against the gradient of the loss. Four calls of PyTorch are enough:
+# moves every weight a little against the gradient of the loss. Four methods are enough:
 #
-# | call | what it does |
-# |---|---|
-# | `loss.backward()` | computes the gradient for each parameter, and **adds** it to its `.grad` |
-# | `optimizer.step()` | moves each parameter against its `.grad` |
-# | `optimizer.zero_grad()` | empties the `.grad` of each parameter |
-# | `loss.item()` | the loss as a Python float; the tensor keeps all that its batch computed |
+# | method | of | what it does |
+# |---|---|---|
+# | `backward()` | the loss | computes the gradients, and **adds** them to each parameter's `.grad` |
+# | `step()` | the optimiser | moves each parameter against its `.grad` |
+# | `zero_grad()` | the optimiser | empties the `.grad` of each parameter |
+# | `item()` | the loss | gives a Python float; the tensor keeps all that its batch computed |
 #
 # ### Exercise 2.5 · `train`
 # ●●○ medium · 12 minutes · 3 points
@@ -309,8 +309,8 @@ from attention.sequence_to_sequence import Seq2Seq
 # </details>
 # <details><summary>Hint 2 · what goes where</summary>
 #
-# `model(batch.source, batch.lengths, batch.target)` gives logits `(B, T, vocab_size)`. The model
-# has shifted the target already, so they belong to `batch.target` as it is.
+# The model takes a batch's source, lengths and target, in this order, and gives logits `(B, T,
+# vocab_size)`. It has shifted the target already, so they belong to `batch.target` as it is.
 # </details>
 # <details><summary>Hint 3 · “from the third time on the loss … is wrong”</summary>
 #
@@ -377,24 +377,44 @@ experiments.translations(model, corpus)
 # remember a long source.
 #
 # ## The bottleneck, measured
-# What share of the test numbers of each length does it translate without error? And what share of
-# the letters is right, if the true ones before are given?
+# What share of the test numbers of each length is translated without any error
+# (`accuracy_by_digits`)? And what share of the letters is right if the true ones before are given?
 
 # %% demo=true
-shares = experiments.letters_and_numbers(model, corpus)
+for digits, share in translators.accuracy_by_digits(model, corpus).items():
+    batch = corpus.batch(corpus.test_by_digits(at_most=100)[digits])
+    best, real = model(batch.source, batch.lengths, batch.target).argmax(dim=2), batch.target != PAD
+    right = (best == batch.target)[real].float().mean()
+    letters = f"{real.sum() / len(real):.1f} letters each, {right:.3f} right"
+    print(f"{digits} digits, {len(real):3d} numbers: {letters}; numbers {share:.2f} right")
 
 # %% [markdown]
 # Nearly all numbers of two and three digits are right, and hardly any of five and six. The source
 # grows, but the vector does not: this is the **fixed-length bottleneck**. Its cliff is steep
 # because one wrong letter spoils a number. Of the letters of six-digit numbers 93.5 % are right,
 # but 52 must be right in a row: were errors independent, that would be 0.935 to the power of 52, or
-# 3 %. (Here and in later lessons, the shares at two digits are of 14 numbers. In training every
-# length came up equally often, so each of the short numbers many times.)
+# 3 %. (Here and in later lessons, the shares at two digits are of 14 numbers. Every length is
+# equally frequent in training, so each of the short numbers comes up many times.)
 #
 # Is the *size* of the vector to blame? A wider translator has a longer vector, but also a stronger
 # encoder and decoder. So take them apart: train GRUs of 64 and of 128 numbers, and let the decoder
 # see only the first 16, 32 or 64 numbers of the encoding, the others being 0. Then change only the
-# number of steps. `experiments.train_one(128, 300, 0, Seq2Seq, through=32)` runs one of them again.
+# number of steps.
+#
+# <details><summary>How each of these was trained and measured</summary>
+#
+# ```python
+# torch.manual_seed(seed)
+# model = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary), d_state=d_state)
+# encoding, kept = model.encoding, torch.arange(d_state) < through
+# model.encoding = lambda source, lengths: encoding(source, lengths) * kept
+# train(model, corpus.batches(64, steps, seed), translators.adam(model, steps))
+# translators.accuracy_by_digits(model, corpus)
+# ```
+#
+# `experiments.train_one(128, 300, 0, Seq2Seq, through=32)` runs one of them again: GRUs of 128
+# numbers, 300 steps, seed 0.
+# </details>
 #
 # ### Predict first
 # With 64 numbers and 300 steps, hardly any five-digit number was right. What share is right with
@@ -411,11 +431,11 @@ compare(prediction, share, "five digits, 64 numbers, 1000 steps")
 # *Share translated without error. Left, at four digits: how many numbers of the encoding the
 # decoder sees, of 128 or of 64; a dot for each of three seeds. Right: 300 and 1000 steps with 64
 # numbers, the median of three seeds and the band from the worst to the best.* Both the vector, cut
-# like this, and the network count. Each halving of the vector costs accuracy, and GRUs half as wide
-# do, too, with the same vector: every run is worse than every run with twice as much. So 64 numbers
-# from GRUs of 128 do far better than 64 from GRUs of 64. Nor are 64 numbers too few for five
-# digits: after 1000 steps at least 0.43 are right, and after 3000 steps, in the one run there is,
-# all.
+# like this, and the network count. Each halving of the vector costs accuracy, and so does halving
+# the GRUs while the vector stays: every run is worse than every run with twice as much. So 64
+# numbers from GRUs of 128 do far better than 64 from GRUs of 64. With more training 64 numbers do
+# hold five digits: after 1000 steps each run gets at least 0.43 right, and after 3000 steps our one
+# run gets all of them right.
 #
 # ## A long way
 # ![A chain of seven states. What the first word says reaches the last word only after six steps,
@@ -424,6 +444,18 @@ compare(prediction, share, "five digits, 64 numbers, 1000 steps")
 # To travel from one word to another, information needs one step for every place between them. This
 # is the **linear interaction distance** of recurrent networks. Does a word fade on the way? The
 # gradient says how strongly the encoding changes with each word of a source.
+#
+# <details><summary>How this is measured</summary>
+#
+# ```python
+# x = model.source_embedding(batch.source)  # (B, T, d_embedding)
+# states, _ = model.encoder(x)
+# last = encode(states, batch.lengths)  # (B, d_state)
+# # The encoding has many numbers, and a gradient wants one: weigh them at random.
+# (gradient,) = torch.autograd.grad((last * torch.randn(last.shape)).sum(), x)
+# influence = gradient.norm(dim=2).mean(dim=0)  # (T,), then divided by that of EOS
+# ```
+# </details>
 #
 # ### Predict first
 # The longest sources have nine words, and EOS. How much does their first word count after training,
@@ -444,7 +476,8 @@ compare(prediction, experiments.reach(), "first word, after training, seed 0")
 #
 # ## And a slow one
 # State t needs state t − 1, so the steps must be taken one after the other, however many processors
-# there are. Compare a linear layer, which treats all positions alike, with as many multiplications:
+# there are. Compare `nn.GRU(64, 64)` with a layer that treats all positions alike and needs as many
+# multiplications, `nn.Linear(64, 6 * 64)`:
 
 # %% demo=true
 ax = experiments.times()
@@ -453,8 +486,8 @@ ax = experiments.times()
 # *Time against sequence length for a GRU and for a linear layer with as many multiplications, on
 # one core: for one sequence, and for a batch of 64.* One sequence at a time the GRU takes many
 # times as long: its matrix products are small. In a batch of 64 they are large, and most of the gap
-# closes. But its steps still wait for one another, so of many processors most would have nothing to
-# do. For this **lack of parallelism** the Transformer of lesson 10 does without recurrence.
+# closes. But its steps still wait for one another, so many processors would sit idle. This **lack
+# of parallelism** is why the Transformer of lesson 10 does without recurrence.
 #
 # ## Break it
 # What if `encode` took the state at the *padded* end? Translate three test numbers of two digits in
@@ -466,10 +499,15 @@ def encode_at_the_padded_end(states, lengths):
     return states[:, -1]
 
 
-right_encode, encode = encode, encode_at_the_padded_end
-experiments.beside_companions(model, corpus)
-encode = right_encode
-experiments.beside_companions(model, corpus)
+few, right_encode = [pair for pair in corpus.test if 20 < pair[0] < 100][:3], encode
+
+# %% demo=true
+for one in (encode_at_the_padded_end, right_encode):
+    encode = one
+    for digits in (2, 4, 6):
+        batch = few + corpus.test_by_digits(at_most=1)[digits]
+        texts = translators.translations(model, corpus, batch)[:3]
+        print(f"{one.__name__}, beside {digits} digits:", *(text[:20] for text in texts))
 
 # %% [markdown]
 # With the mistake, the translations of the same three numbers depend on what else is in the batch.

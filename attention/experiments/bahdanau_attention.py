@@ -4,7 +4,7 @@
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -264,14 +264,6 @@ def one_hidden_feature(
         plots.lines(k.flatten(), named, ax, xlabel="key", ylabel=name)
     axes[0].get_legend().remove()
     return axes
-
-
-def accuracies(named: Mapping[str, Any], corpus: Corpus) -> dict[str, dict[int, float]]:
-    """Print and return the share of test numbers that each model translates without error."""
-    found = {name: translators.accuracy_by_digits(model, corpus) for name, model in named.items()}
-    for name, shares in found.items():
-        print(f"{name:<12}", *(f"{digits} digits {share:.2f}" for digits, share in shares.items()))
-    return found
 
 
 FACTORS = {

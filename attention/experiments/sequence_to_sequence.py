@@ -130,27 +130,6 @@ def translations(model: nn.Module, corpus: Corpus) -> None:
         print(f"{number:>6}  {'right' if text == german else 'wrong'}  {text[:70]}")
 
 
-@torch.no_grad()
-def letters_and_numbers(model: nn.Module, corpus: Corpus) -> dict[int, float]:
-    """Print and return the share of test numbers without any error, by number of digits.
-
-    Prints beside it the share of letters that are right if the true ones before are given.
-    """
-    shares, learned = translators.accuracy_by_digits(model, corpus), corpus.train
-    print("digits  to train on  tested  letters each  letters right  numbers right")
-    for digits, pairs in corpus.test_by_digits(at_most=100).items():
-        if digits in shares:
-            batch = corpus.batch(pairs)
-            logits = model(batch.source, batch.lengths, batch.target)  # (B, T_q, vocab_size)
-            true = batch.target != PAD  # (B, T_q)
-            right = (logits.argmax(dim=2) == batch.target)[true].float().mean().item()
-            seen = sum(len(str(number)) == digits for number, *_ in learned)
-            each = true.sum().item() / len(pairs)
-            print(f"{digits:6d} {seen:12,d} {len(pairs):7d} {each:13.1f}", end="")
-            print(f" {right:14.3f} {shares[digits]:14.2f}")
-    return shares
-
-
 def vector_network_and_steps(Seq2Seq: Model, corpus: Corpus) -> float:
     """Draw accuracy with one factor changed: what gets through, the network, or the steps.
 
@@ -238,15 +217,6 @@ def times() -> Any:
         print(f"{title}, T = {lengths[-1]}: {slow / fast:.1f} times as long")
     plots.legend(axes[0], fontsize=8, loc="upper left")
     return axes
-
-
-def beside_companions(model: nn.Module, corpus: Corpus) -> None:
-    """Print what becomes of three two-digit numbers in a batch with a longer and longer one."""
-    few = [pair for pair in corpus.test if 20 < pair[0] < 100][:3]
-    for digits in (2, 4, 6):
-        batch = few + corpus.test_by_digits(1)[digits]
-        texts = translators.translations(model, corpus, batch)[:3]
-        print(f"beside a number of {digits} digits:", *(one[:24] or "(nothing)" for one in texts))
 
 
 def measured(

@@ -290,7 +290,9 @@ def _leaves_padding_out(student, draw, logits, target):
     without={
         "float32": "the losses are Python's floats, whatever the model computes in",
         "gradients": "floats have none",
-        "device": "model and batches are there already, on a device of their own",
+        **dict.fromkeys(
+            ("device", "ones", "large", "strided"), "the model and its batches are there already"
+        ),
     },
     rests_on=(
         "Take one step of training for each batch, and return the loss of every batch.",

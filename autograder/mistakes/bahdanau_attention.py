@@ -264,6 +264,14 @@ def shifts_the_target_in_place(model, source, target, words):
 
 
 EQUIVALENT = {
+    "right_without: with `+` once where `-` belongs: logits, _, _ = model.write(read[:, letter], "
+    "state, others, lengths + 1)": "no key is beyond the end, so the length decides nothing",
+    "right_without: with one difference left out: logits, _, _ = model.write(read[:, letter], "
+    "state, others, lengths)": "the same",
+    "right_without: with one call of `bool` left out: right.append(logits.argmax() == "
+    "target[0, letter])": "a tensor that holds one bool will do",
+    "right_without: with one whole number off by one: right.append(bool(logits.argmax() == "
+    "target[-1, letter]))": "there is a single row",
     "right_without: with one whole number off by one: logits, _, _ = model.write(read[:, letter], "
     "state, others, lengths - 0)": "no key is beyond the end, so the length decides nothing",
     "masked_softmax: with `lengths` once where `scores` belongs: positions = "

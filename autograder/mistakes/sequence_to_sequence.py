@@ -306,6 +306,8 @@ def a_hard_long_one():
 
 
 EQUIVALENT = {
+    "train: with `model` once where `optimizer` belongs: model.zero_grad()": "both have the same "
+    "parameters",
     "reverse_source: with one call of `tolist` left out: for row, length in "
     "enumerate(lengths): turned[row, :length] = source[row, "
     ":length].flip(0)": "it counts as an index, too",

@@ -31,12 +31,9 @@ def test_what_the_notebook_shows_of_its_model_is_drawn(capsys):
     model, corpus = shipped.trained("sequence_to_sequence")
     experiments.pairs_and_ids(corpus)
     experiments.translations(model, corpus)
-    experiments.beside_companions(model, corpus)
     said = capsys.readouterr().out
     assert "    46  right  sechsundvierzig" in said
-    assert said.count("vierundsiebzig") >= 3  # beside any companion: the true ends are read
     assert experiments.reach() == pytest.approx(1.13, abs=0.01)
-    assert set(experiments.letters_and_numbers(model, corpus)) == {2, 3, 4, 5, 6}
     assert len(experiments.reversed_source().lines) == 2
     ax = experiments.losses_of([3.0, 2.0, 1.0], corpus)
     assert len(ax.lines) == 2
