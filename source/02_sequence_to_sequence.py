@@ -289,7 +289,7 @@ from attention.sequence_to_sequence import Seq2Seq
 #
 # | method | of | what it does |
 # |---|---|---|
-# | `backward()` | the loss | computes the gradients, and **adds** them to each parameter's `.grad` |
+# | `backward()` | the loss | computes gradients, and **adds** each to its parameter's `.grad` |
 # | `step()` | the optimiser | moves each parameter against its `.grad` |
 # | `zero_grad()` | the optimiser | empties the `.grad` of each parameter |
 # | `item()` | the loss | gives a Python float; the tensor keeps all that its batch computed |
