@@ -5,19 +5,16 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-
-from nbgrader.api import Gradebook
 
 from autograder import lessons
 from autograder.collecting.hand_in import HandIn, Judge, pattern
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import NotOpened, Refused, is_junk, search, why
 from autograder.files import write_aside
-from autograder.grading.classroom.deadline_extensions import dates
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
 from autograder.grading.notebook import records
@@ -30,6 +27,8 @@ from autograder.grading.notebook.submission import (
     read_bytes,
 )
 from autograder.temporary import Temporary
+
+Dates = Mapping[tuple[str, str], datetime | None]  # as ``deadline_extensions.dates`` gives them
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ class Received:
     several: list[tuple[HandIn, list[HandIn]]] = field(default_factory=list)  # and the earlier ones
     refused: list[NotOpened] = field(default_factory=list)
     times: dict[tuple[str, str], datetime] = field(default_factory=dict)  # by lesson and student
-    junk: int = 0
 
     @property
     def all(self) -> list[HandIn]:
@@ -60,18 +58,12 @@ class Received:
         return [*self.new, *self.replacing, *self.same]
 
 
-class Dates:
-    """When lessons are due, with the extensions of single students."""
-
-    def __init__(self, book: Gradebook) -> None:
-        self._all = {(lesson, student): due for lesson, student, due in dates(book)}
-
-    def of(self, lesson: str, student: str = "") -> datetime | None:
-        """When a lesson is due for a student, or for everyone, in UTC without a zone."""
-        return self._all.get((lesson, student), self._all.get((lesson, "")))
+def due_of(dates: Dates, lesson: str, student: str = "") -> datetime | None:
+    """When a lesson is due for a student, or for everyone, in UTC without a zone."""
+    return dates.get((lesson, student), dates.get((lesson, "")))
 
 
-def receive(course: Course, source: Path | str, roster: Roster, due: Dates, how: How) -> Received:
+def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, how: How) -> Received:
     """Take the notebooks in a folder or zip; return what came of each file.
 
     Raises CourseError for an unknown lesson, a bad pattern, or a source that cannot be opened.
@@ -81,10 +73,9 @@ def receive(course: Course, source: Path | str, roster: Roster, due: Dates, how:
     solved = functools.cache(lambda slug: records.read_notebook(course.master(slug)))
     judge = Judge(slugs, chosen, solved, roster, pattern(how.pattern), course.choices)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
-    for one in search(source, course.choices.timezone):
-        if is_junk(one.parts):
-            done.junk += 1
-        elif isinstance(one, NotOpened):
+    files = search(source, course.choices.timezone)
+    for one in (one for one in files if not is_junk(one.parts)):
+        if isinstance(one, NotOpened):
             done.refused.append(one)
         else:
             try:
@@ -96,7 +87,7 @@ def receive(course: Course, source: Path | str, roster: Roster, due: Dates, how:
     every = itertools.chain.from_iterable(groups.values())
     from_canvas = all(one.clues.late is not None for one in every)
     for attempts in groups.values():
-        _take(course, attempts if from_canvas else _timed(attempts), due, how, done)
+        _take(course, attempts if from_canvas else _timed(attempts), dates, how, done)
     return done
 
 
@@ -105,7 +96,7 @@ def _timed(attempts: list[HandIn]) -> list[HandIn]:
     return [replace(one, clues=replace(one.clues, late=None)) for one in attempts]
 
 
-def _take(course: Course, attempts: list[HandIn], dues: Dates, how: How, done: Received) -> None:
+def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: Received) -> None:
     """Put the latest of a student's hand-ins of a lesson in its place."""
     if _are_several(attempts):
         told = (
@@ -115,9 +106,9 @@ def _take(course: Course, attempts: list[HandIn], dues: Dates, how: How, done: R
         done.refused += [NotOpened(one.file.parts, told) for one in attempts]
         return
     last, *earlier = _latest_first(attempts)
-    due = dues.of(last.lesson, last.student)
+    due = due_of(dates, last.lesson, last.student)
     try:
-        when = last.when(dues.of(last.lesson), due, how.at)
+        when = last.when(due_of(dates, last.lesson), due, how.at)
         kind = _put(course, last, when, due, how)
     except Exception as error:
         done.refused.append(NotOpened(last.file.parts, why(error)))

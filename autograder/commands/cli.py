@@ -11,7 +11,7 @@ from autograder import ROOT, CourseError
 from autograder.building.own import links
 from autograder.commands.support import STOPPED, io_errors
 from autograder.settings import COURSE
-from autograder.terminal_output import replace_what_cannot_be_shown
+from autograder.terminal_output import printable, replace_what_cannot_be_shown
 
 DESCRIPTION = f"Build, verify, check and grade the notebooks of the course “{COURSE.title}”."
 COMMANDS = {  # by what somebody wants to do; what each says of itself
@@ -100,11 +100,6 @@ def _refuse_another_copy() -> None:
         )
 
 
-def _readable(text: str) -> str:
-    """``text`` on a terminal: a file's name in it, which may be a student's, commands nothing."""
-    return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     gc.set_threshold(50_000, 20, 50)  # imports leave little garbage to look for
@@ -118,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except CourseError as error:
-        print(_readable(str(error)), file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
         return 1
     except BrokenPipeError:
         io_errors.nobody_reads()

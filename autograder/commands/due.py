@@ -9,7 +9,7 @@ from nbgrader.api import Gradebook
 from autograder import CourseError, lessons
 from autograder.commands import add_shared
 from autograder.grading.classroom.database import opened
-from autograder.grading.classroom.deadline_extensions import grant, spans, who_handed_in
+from autograder.grading.classroom.deadline_extensions import dates, grant, who_handed_in
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book
 from autograder.term.course_file import People, read_time
@@ -82,12 +82,11 @@ def _point_at_groups(groups: People, students: Collection[str]) -> None:
 
 
 def _show(book: Gradebook, chosen: list[str], shown: Callable[[datetime], str]) -> None:
-    dates = {one.name: one.duedate for one in book.assignments}
-    extended = sorted(spans(book).items())
+    found = dates(book)
     for lesson in chosen:
-        due = dates.get(lesson)
+        due = found.get((lesson, ""))
         over = "  (has passed)" if due and due < datetime.now(UTC).replace(tzinfo=None) else ""
         print(f"{lesson:<34}{shown(due) if due else 'no due date'}{over}")
-        for (slug, student), more in extended:
-            if due and slug == lesson:
-                print(f"  {student:<32}{shown(due + more)}")
+        for (slug, student), later in sorted(found.items()):
+            if student and later and slug == lesson:
+                print(f"  {student:<32}{shown(later)}")

@@ -7,12 +7,13 @@ from collections import Counter
 from autograder import CourseError, lessons
 from autograder.collecting.grades import participants
 from autograder.collecting.lms_csv import Table
-from autograder.collecting.receiving import Dates, How, Received, receive
+from autograder.collecting.receiving import Dates, How, Received, due_of, receive
 from autograder.collecting.roster import Roster, of_gradebook
 from autograder.collecting.search import shown
 from autograder.commands import add_shared
 from autograder.commands.support import group_work
 from autograder.grading.classroom.database import opened
+from autograder.grading.classroom.deadline_extensions import dates
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook.result import listed
 from autograder.grading.notebook.submission import place
@@ -39,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     words = "Moodle's grading worksheet of this assignment: it tells namesakes apart"
     add("--like", metavar="FILE", help=words)
-    add("--missing", action="store_true", help="list the students who handed in nothing")
     add("--dry-run", action="store_true", help="only say what would be done")
     add_shared(parser, "--course", "--db-url")
 
@@ -49,13 +49,13 @@ def run(options: argparse.Namespace) -> int:
     course = Course(options.course, options.db_url)
     at = read_time(options.at, course.choices.timezone) if options.at else None
     with opened(course) as book:
-        roster, dates = Roster(of_gradebook(book)), Dates(book)
+        roster, due = Roster(of_gradebook(book)), dates(book)
     if not roster.students:
         raise CourseError("nobody is in the gradebook: say who is in the class, autograder roster")
     if options.like:
         roster.participants = participants(Table(options.like), roster)
     how = How(options.lesson, at, options.pattern, options.dry_run)
-    done = receive(course, options.source, roster, dates, how)
+    done = receive(course, options.source, roster, due, how)
     chosen = lessons.choose(options.lesson, course.lessons())
     told = [] if options.dry_run else group_work.share(course, chosen)
     if options.dry_run:
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
             came = course.choices.shown(done.times[one.lesson, one.student])
             print(f"  {one.file.name} goes to {one.student}, {one.lesson}: {came}")
     _counts(done)
-    _times(done, dates, bool(at), course.choices)
+    _times(done, due, bool(at), course.choices)
     for last, earlier in done.several:
         print(
             f"{last.student} handed in several times: the latest is {last.file.name}, not "
@@ -78,9 +78,8 @@ def run(options: argparse.Namespace) -> int:
     asked = options.lesson or [one.lesson for one in done.all]
     for lesson in lessons.choose(asked, course.lessons()) if asked else ():
         missing = sorted(roster.students.keys() - _handed_in(course, done, lesson))
-        named = f": {', '.join(missing)}" if options.missing and missing else ""
-        count = f"{len(missing)} of {len(roster.students)}"
-        print(f"Handed in nothing of {lesson}: {count}{named}.")
+        named = f": {listed(missing)}" if missing else ""
+        print(f"Handed in nothing of {lesson}: {len(missing)} of {len(roster.students)}{named}.")
     if not options.like and any(one.why.startswith("it may be") for one in done.refused):
         print("Moodle's grading worksheet, given with --like, tells namesakes apart.")
     for line in _refused(done):
@@ -97,17 +96,14 @@ def _counts(done: Received) -> None:
         print("Earlier hand-ins are kept in class/replaced/STUDENT/LESSON/.")
     if damaged := sorted(one.student for one in done.all if one.damage):
         print(f"Empty, or not to be read; grading will say why: {listed(damaged)}.")
-    if done.junk:
-        print(f"Files of the system's or Jupyter's own, passed over: {done.junk}.")
     if done.refused:
         print(f"Files that were not taken: {len(done.refused)}, see below.")
 
 
-def _times(done: Received, dates: Dates, at: bool, choices: Choices) -> None:
-    """Say which times were taken, and who is late."""
+def _times(done: Received, dues: Dates, at: bool, choices: Choices) -> None:
+    """Say when they came in, and who is late."""
     if not done.all:
         return
-    print("The time of hand-in is " + ("the one that you gave." if at else "that of each file."))
     first, last = min(done.times.values()), max(done.times.values())
     print(f"They came in from {choices.shown(first)} to {choices.shown(last)}.")
     by_lms = sum(one.clues.late is not None for one in done.all)
@@ -116,15 +112,15 @@ def _times(done: Received, dates: Dates, at: bool, choices: Choices) -> None:
             f"From Canvas: {by_lms}. Its zip has the time of the download: late is who is marked "
             "LATE there. It does not say how late; for a late rule they are so by a second."
         )
-        marked = [(one.lesson, one.student) for one in done.all if one.clues.late]
-        if more := sorted(who for slug, who in marked if dates.of(slug, who) != dates.of(slug)):
+        known = (one for one in done.all if one.clues.late and (one.lesson, one.student) in dues)
+        if more := sorted(one.student for one in known):
             print(f"Marked LATE, and in time with the extension that they have: {listed(more)}.")
     for lesson in sorted({one.lesson for one in done.all}):
-        if usual := dates.of(lesson):
+        if usual := due_of(dues, lesson):
             late = [
                 f"{who} ({choices.shown(when)}, {late_by((when - due).total_seconds())})"
                 for (slug, who), when in sorted(done.times.items())
-                if slug == lesson and (due := dates.of(slug, who)) and when > due
+                if slug == lesson and (due := due_of(dues, slug, who)) and when > due
             ]
             print(f"Late with {lesson}, due {choices.shown(usual)}: {listed(late) or 'nobody'}.")
         else:

@@ -2,9 +2,6 @@
 
 import argparse
 
-from autograder import ROOT
-from autograder.grading.classroom.database import refuse_strangers
-from autograder.grading.classroom.folders import Course
 from autograder.lessons import OWN, name_of
 from autograder.releasing.write import release
 
@@ -26,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write; exit status 0."""
-    refuse_strangers(Course(ROOT))
     print("Recording what answers reply, and searching for lines of solutions …", flush=True)
     done = release(options.lessons, options.to, options.early)
     size = f"{done.count} files, {done.size / 2**20:.1f} MiB"

@@ -17,10 +17,10 @@ from autograder.explaining.replay import Replay
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import listed
-from autograder.reporting.faults import printable
 from autograder.reporting.results import graded
 from autograder.sandbox.sandbox import Sandbox
 from autograder.settings import count
+from autograder.terminal_output import printable
 
 CHECKS = ROOT / "autograder" / "checks"
 PROBES = ROOT / "autograder" / "checking" / "asking" / "probe_failures.py"

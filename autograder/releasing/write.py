@@ -16,7 +16,6 @@ from autograder.lessons import RELEASED
 from autograder.releasing import solution_leaks as secrets
 from autograder.releasing.release_files import ReleaseError, contents
 from autograder.settings import COURSE
-from autograder.term import course_file
 
 INSIDE = f"{COURSE.name}-course"  # the folder within a zip
 WORK = "lessons/"  # where students write
@@ -62,17 +61,17 @@ def release(names: Sequence[str], target: Path | str, early: bool = False) -> Re
 
 def _refuse_open(first: str) -> None:
     """A lesson before ``first`` that is not due yet: its solutions would be handed out."""
-    choices, now = course_file.read(ROOT), datetime.now(UTC).replace(tzinfo=None)
-    dates = [(slug, "", choice.due) for slug, choice in choices.lessons.items()]
-    if database.exists(course := Course(ROOT)):
+    course, now = Course(ROOT), datetime.now(UTC).replace(tzinfo=None)
+    dates = {(slug, ""): choice.due for slug, choice in course.choices.lessons.items()}
+    if database.exists(course):
         with database.opened(course) as book:
-            dates += deadline_extensions.dates(book)
-    for slug, student, due in dates:
+            dates |= deadline_extensions.dates(book)
+    for (slug, student), due in dates.items():
         if slug < first and due and due > now:
             whom = f" for {student}" if student else ""
             raise ReleaseError(
-                f"{slug} is due {choices.shown(due)}{whom}, and its solutions are part of this "
-                "release: wait until then, or add --early"
+                f"{slug} is due {course.choices.shown(due)}{whom}, and its solutions are part of "
+                "this release: wait until then, or add --early"
             )
 
 

@@ -136,8 +136,3 @@ def bare(source: str) -> str:
         return ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
-
-
-def printable(text: str) -> str:
-    """``text`` without what a terminal would obey or hide, such as marks of direction."""
-    return "".join(one if one.isprintable() or one == "\n" else "?" for one in clean(text))

@@ -38,23 +38,14 @@ def due_for(usual: datetime | None, extension: timedelta | None) -> datetime | N
     return None if usual is None else usual + (extension or timedelta())
 
 
-def spans(book: Gradebook) -> dict[tuple[str, str], timedelta]:
-    """By (lesson, student) with an extension: how much later the lesson is due."""
-    rows = (
-        book.db.query(
-            Assignment.name, SubmittedAssignment.student_id, SubmittedAssignment.extension
-        )
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .filter(SubmittedAssignment.extension.isnot(None))
-    )
-    return {(lesson, student): more for lesson, student, more in rows}
-
-
-def dates(book: Gradebook) -> list[tuple[str, str, datetime | None]]:
-    """Triples (lesson, student, when it is due for them); the student '' stands for everyone."""
-    usual = {one.name: one.duedate for one in book.assignments}
-    more = [(lesson, who, due_for(usual[lesson], by)) for (lesson, who), by in spans(book).items()]
-    return [*((lesson, "", due) for lesson, due in usual.items()), *more]
+def dates(book: Gradebook) -> dict[tuple[str, str], datetime | None]:
+    """When lessons are due: by (lesson, ''), and by (lesson, student) for who has more time."""
+    one, usual = SubmittedAssignment, {each.name: each.duedate for each in book.assignments}
+    rows = book.db.query(Assignment.name, one.student_id, one.extension)
+    rows = rows.join(Assignment, Assignment.id == one.assignment_id)
+    more = rows.filter(one.extension.isnot(None)).all()
+    later = {(lesson, who): due_for(usual[lesson], by) for lesson, who, by in more}
+    return {(lesson, ""): due for lesson, due in usual.items()} | later
 
 
 def who_handed_in(book: Gradebook, lesson: str | None = None) -> set[str]:

@@ -22,7 +22,6 @@ from autograder.lessons import RELEASED
 from autograder.releasing import release_files, solution_leaks, write
 from autograder.releasing.release_files import ReleaseError, contents
 from autograder.releasing.write import release
-from autograder.term import course_file
 from tests.autograder.releasing import asked_there
 from tests.waiting import LONG
 
@@ -271,10 +270,12 @@ def test_bad_requests_are_refused_in_a_sentence(tmp_path):
 
 
 def test_no_release_holds_solutions_of_a_lesson_that_is_still_open(monkeypatch, tmp_path):
-    slugs = course_file.there(ROOT)
-    text = 'timezone = "UTC"\n[lessons.00]\ndue = "2199-01-01 10:00"\n[lessons.01]'
-    choices = course_file.parse(tmp_path / "course.toml", text, slugs)
-    monkeypatch.setattr("autograder.releasing.write.course_file.read", lambda root: choices)
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "course.toml").write_text(
+        'timezone = "UTC"\n[lessons.00]\ndue = "2199-01-01 10:00"\n[lessons.01]'
+    )
+    monkeypatch.setattr("autograder.releasing.write.Course", lambda root: Course(tmp_path))
     monkeypatch.setattr("autograder.releasing.write.contents", lambda names: {})
     with pytest.raises(ReleaseError, match="00_getting_started is due .* or add --early"):
         release(["01"], tmp_path / "out")
