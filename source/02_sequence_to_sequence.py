@@ -489,8 +489,8 @@ ax = experiments.times()
 # closes. But its steps still wait for one another, so many processors would sit idle. This **lack
 # of parallelism** is why the Transformer of lesson 10 does without recurrence.
 #
-# ## Break it
-# What if `encode` took the state at the *padded* end? Translate three test numbers of two digits in
+# ## What if the padding is read?
+# Let `encode` take the state at the *padded* end. Translate three test numbers of two digits in
 # batches with longer and longer companions, first with this mistake, then without it.
 
 
@@ -513,7 +513,7 @@ for one in (encode_at_the_padded_end, right_encode):
 # With the mistake, the translations of the same three numbers depend on what else is in the batch.
 # No error message tells you so.
 #
-# ## Limits
+# ## What this translator cannot do
 # One vector of fixed size serves sources of any length. What does not fit, or what the model did
 # not learn to keep, is lost before the first letter is written. Nothing says which word a letter
 # came from. The steps cannot run in parallel. And numbers are an easy language, with a few dozen
@@ -541,7 +541,7 @@ for one in (encode_at_the_padded_end, right_encode):
 #
 # ## Open questions
 # 1. How exactly must the decoder know the 64 numbers? Round the encoding to multiples of 0.1, 0.25
-#    or 0.5 before decoding (rebind `encode`, as "Break it" does), and measure the accuracy by
+#    or 0.5 before decoding (rebind `encode`, as the cells on padding do), and measure the accuracy by
 #    length.
 # 2. The loss is about 0.12 nats per letter. Is exp(−0.12) = 0.89 what a true letter's probability
 #    typically is?

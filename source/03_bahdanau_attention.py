@@ -400,8 +400,8 @@ compare(prediction, found["later letters"]["look"], "later letters that look at 
 # runs, `experiments.train_one(True, True, 0, asks_after=True)`.) An alignment shows where the model
 # looked, not what it needed. Lesson 17 returns to this.
 #
-# ## Break it
-# What if attention takes padding for words? Two-digit numbers share a batch with one longer
+# ## What if padding counts as words?
+# Two-digit numbers share a batch with one longer
 # companion. The longer it is, the more padding they get.
 
 # %% demo=true
@@ -423,7 +423,7 @@ losses = experiments.without_a_mask(model, corpus)
 # ```
 # </details>
 #
-# ## Limits
+# ## The price
 # Attention removes the bottleneck, not the recurrence: encoder and decoder still take one step
 # after another. Every letter is scored against every word, so the work grows with $T_q \cdot T_k$.
 #
