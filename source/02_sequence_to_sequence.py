@@ -541,7 +541,7 @@ for one in (encode_at_the_padded_end, right_encode):
 #
 # ## Open questions
 # 1. How exactly must the decoder know the 64 numbers? Round the encoding to multiples of 0.1, 0.25
-#    or 0.5 before decoding (rebind `encode`, as the cells on padding do), and measure the accuracy by
+#    or 0.5 before decoding (rebind `encode`, as above), and measure the accuracy by
 #    length.
 # 2. The loss is about 0.12 nats per letter. Is exp(−0.12) = 0.89 what a true letter's probability
 #    typically is?
