@@ -25,7 +25,7 @@ DESCRIPTION = (
 UNKNOWN = """\
 {lms} cannot tell whose these pages are: {names}.
 Their work did not come from it under a name of its own: another member of a group handed it in, or
-two files had one name. Send these {count} their pages yourself: --form mail --student NAME."""
+two files had one name. Send each of them the page yourself: --form mail --student NAME."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{options.to}: {len(pages.made)} pages")
         if unknown:
             lms = options.form.capitalize()
-            print(UNKNOWN.format(count=len(unknown), lms=lms, names=listed(unknown)))
+            print(UNKNOWN.format(lms=lms, names=listed(unknown)))
     if pages.ungraded:
         print(f"{pages.ungraded} are not graded yet and get no page.")
     if pages.unsettled:

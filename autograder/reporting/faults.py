@@ -10,7 +10,7 @@ from autograder.checking.toolbox import registry
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import clean, said
-from autograder.reporting.results import Row
+from autograder.reporting.results import OPEN, Row, kind
 from autograder.term import groups
 
 # What is no answer cannot be stored as a wrong one.
@@ -86,7 +86,7 @@ def faults(
     named, no_answer = set(), set()
     for row in rows:
         for part in row.exercises:
-            if part["score"] >= part["max"]:
+            if part["score"] >= part["max"] or kind(part) == OPEN:  # counted as not attempted
                 continue
             name, parts = part["name"], said(part["reason"])
             told = what = parts.what.removeprefix(f"{name}: ")

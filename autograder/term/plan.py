@@ -144,7 +144,8 @@ def lines(choices: Choices, found: list[Row], named: bool = False) -> Iterator[s
         )
     for what, there_are in (("sections", choices.sections), ("groups", choices.groups)):
         if there_are:
-            yield f"{len(there_are)} {what}, {sum(map(len, there_are.values()))} students."
+            students = sum(map(len, there_are.values()))
+            yield f"{what.capitalize()}: {len(there_are)}, with {students} students."
 
 
 def _exercises(row: Row) -> Iterator[str]:

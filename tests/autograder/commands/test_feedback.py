@@ -231,7 +231,7 @@ def test_whose_page_the_lms_would_not_know_is_said_with_what_to_do(course, feedb
     words = ("--form", "moodle", "--to", tmp_path / "back.zip")
     status, out, _ = feedback(*words)
     assert status == 0 and "Moodle cannot tell whose these pages are: ben, cleo.\n" in out
-    assert "Send these 2 their pages yourself" in out
+    assert "Send each of them the page yourself" in out
     assert "cannot tell" not in feedback(*words, "--student", "ada")[1]
 
 

@@ -62,6 +62,11 @@ def test_what_is_no_wrong_answer_is_not_offered_as_one(lost):
     assert one.example == ""
 
 
+def test_what_was_not_attempted_is_no_fault():
+    rows = [row("ada", "softmax: nothing here yet.", is_open=True), row("ben", WRONG.format(0, 1))]
+    assert [one.students for one in faults.faults(rows, {}, {})] == [("ben",)]
+
+
 LONG = '''# By Zoe Miller
 def softmax(scores, dim):
     """Return shares.
