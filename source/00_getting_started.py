@@ -10,7 +10,7 @@
 # - turn scores into weights with a **softmax** that never overflows,
 # - average values with **weights**, and say why attention does this.
 #
-# **Time** 35 minutes · **Points** 5 · **GPU** not needed · **You need** Python, matrix products,
+# **Time** 30 minutes · **Points** 5 · **GPU** not needed · **You need** Python, matrix products,
 # and a little PyTorch: tensors, broadcasting, `backward` ([an hour's
 # introduction](https://docs.pytorch.org/tutorials/beginner/deep_learning_60min_blitz.html))
 
