@@ -116,10 +116,10 @@ check.preview("uniform_average", first_try)
 # - `seed` is the number from which the random inputs were drawn. To see the same inputs again, run
 #   a cell with `%env AUTOGRADER_SEED=` and that number.
 #
-# Good code does a little more than its text says. It must be right in float32, PyTorch's usual
-# precision, give the same result when it is called again, and change nothing outside of itself, not
-# even its arguments. This course calls that **care**: a right answer that lacks it keeps three
-# quarters of its points.
+# Besides what its text says, your answer must be right in float32, PyTorch's usual precision, give
+# the same result when it is called again, and change nothing outside of itself, not even its
+# arguments. This course calls that **care**: a right answer that lacks it keeps three quarters of
+# its points.
 #
 # ## Weights
 # **Attention** lets a *query* decide how much each value counts. Suppose you sit near the window,
@@ -182,8 +182,7 @@ for score, power in zip(scores_by_hand, powers, strict=True):
 # ### Exercise 0.2 · `softmax`
 # ●●○ medium · 8 minutes · 2 points
 #
-# Graded in two parts: ordinary scores (1), scores of ±1000 and −∞ (1). An answer that is right in
-# one of them keeps that point.
+# Graded in two parts: ordinary scores (1), scores of ±1000 and −∞ (1).
 #
 # Write the softmax along the axis `dim`, for scores of any shape. Scores of ±1000 must give finite
 # weights, and a score of −∞ the weight 0; later lessons use −∞ to hide a position. `torch.softmax`

@@ -73,8 +73,8 @@ def test_what_passed_is_done_what_failed_is_begun_and_a_stub_is_open(save):
     (lesson,) = status.read(folder)
     every = sum(one.minutes for one in lesson.exercises)
     left = every - lesson.exercises[0].minutes
-    assert lesson.minutes == 35
-    assert lesson.minutes_left == pytest.approx(35 * left / every)
+    assert lesson.minutes == 30
+    assert lesson.minutes_left == pytest.approx(30 * left / every)
     assert " softmax in 00_getting_started, " in status.table([lesson]).splitlines()[-1]
 
 

@@ -189,7 +189,7 @@ def test_what_is_not_understood_stops_every_command_with_its_sentence(course, ca
 def test_init_writes_a_file_once_and_plan_shows_it(tmp_path, capsys):
     where = ("--course", str(make_course(tmp_path)))
     assert told(capsys, "init", *where)[0] == 0
-    assert "1 lessons, 0 h 35 min" in told(capsys, "plan", *where)[1]
+    assert "1 lessons, 0 h 30 min" in told(capsys, "plan", *where)[1]
     for words, said in (
         (("init",), "is there: change it, or move it away first"),
         (("init", "--start", "2026-10-05"), "name one with --plan"),
