@@ -165,11 +165,11 @@ def heads_by_hand(strength):
     """
     # exercise: about 7 lines
     W_q, W_k, W_v = torch.zeros(3, 28, 28)
-    for first, asked in ((0, 8), (14, 16)):  # first column of a head, first number of the name
-        names = slice(first, first + 8)
-        W_q[asked : asked + 8, names] = strength * math.sqrt(14) * torch.eye(8)
+    for h in range(2):
+        names, asked = slice(14 * h, 14 * h + 8), slice(8 + 8 * h, 16 + 8 * h)
+        W_q[asked, names] = strength * math.sqrt(14) * torch.eye(8)
         W_k[:8, names] = torch.eye(8)
-        W_v[24:, first : first + 4] = torch.eye(4)
+        W_v[24:, 14 * h : 14 * h + 4] = torch.eye(4)
     return W_q, W_k, W_v
 
 

@@ -207,3 +207,9 @@ def collaborates_in_float32(q, k, v, mixing, d_head):
 def changes_the_queries(q, k, v, mixing, d_head):
     q /= math.sqrt(d_head)
     return _collaborate(q, k, v, mixing, 1.0)
+
+
+EQUIVALENT = {
+    "heads_by_hand: whose result is cut off from the gradient: "
+    "return (W_q.detach(), W_k.detach(), W_v.detach())": "only a number comes in, without gradient",
+}
