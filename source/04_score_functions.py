@@ -154,10 +154,10 @@ compare(prediction, found, "queries that find their key, r = 1")
 # ### Exercise 4.3 · `crossing_in_a_plane`
 # ●●○ medium · 8 minutes · 2 points
 #
-# Place six of them, or sixty, by hand, without any training. All **keys** stand on a circle of
-# radius 1, so that each is the farthest in its own direction. Each **query** points at its key:
-# query 0 at the last key, query 1 at the last but one, and so on. How long must a query be so that
-# the score of its key is larger than those of the two keys next to it by exactly `lead`?
+# Place six pairs, or sixty, by hand, without any training. All **keys** stand on a circle of radius
+# 1, so that each is the farthest in its own direction. Each **query** points at its key: query 0 at
+# the last key, query 1 at the last but one, and so on. How long must a query be so that the score
+# of its key is larger than those of the two keys next to it by exactly `lead`?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -189,9 +189,9 @@ print(f"60 pairs: weight on the wanted key at least {shares.fliplr().diagonal().
 # question, the first of the open ones below.
 #
 # ## Which one translates best?
-# Now put each score function into one translator, and keep encoder, decoder, batches and 300 steps.
-# It is that of lesson 03, but its encoder's RNNs have 32 numbers each in place of 64: a dot product
-# wants keys as long as queries, which have 64. Also r is 64.
+# Now put each score function into the same translator, and keep encoder, decoder, batches and 300
+# steps. It is the translator of lesson 03, but its encoder's RNNs have 32 numbers each instead of
+# 64: a dot product needs keys as long as the queries, which have 64. The rank r is 64, too.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -208,7 +208,8 @@ print(f"60 pairs: weight on the wanted key at least {shares.fliplr().diagonal().
 # </details>
 #
 # ### Predict first
-# Which kind has the *fewest* of six runs that translate more than half of the five-digit numbers?
+# Each kind was trained with six seeds. Which has the *fewest* runs that translate more than half of
+# the five-digit numbers?
 
 # %%
 prediction = None  # one of KINDS, such as "dot"; None skips this

@@ -151,6 +151,9 @@ from attention.masked_attention import packed_mask
 check.packed_mask(packed_mask)
 
 # %% [markdown]
+# (PyTorch's `F.scaled_dot_product_attention(…, is_causal=True)` takes the queries for the *first*
+# `T_q` positions. Use it only where `T_q = T_k`.)
+#
 # Later lessons have one sequence in each row. They use two smaller functions, which are given:
 
 # %% given="causal_mask"

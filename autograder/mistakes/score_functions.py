@@ -194,6 +194,8 @@ EQUIVALENT = {
     ),
     "as_bilinear: whose result is cut off from the gradient: "
     "return (torch.eye(d) / d ** 0.5).detach()": _NUMBERS,
+    "crossing_in_a_plane: whose result is cut off from the gradient: "
+    "return (queries.detach(), keys.detach())": "only numbers go in",
     "gaussian_scores: with another axis in one place: "
     "q_squared = q.square().sum(dim=-1).unsqueeze(2)": _THREE_AXES,
     "gaussian_scores: with another axis in one place: "
