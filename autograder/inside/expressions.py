@@ -95,9 +95,7 @@ class Expression(NamedTuple):
     line: int
     text: str
     within: str  # of a constant: the expression around it
-    last: int  # the number of the last expression in it
     is_name: bool
-    made: str  # of a name, an attribute, a call: what it names, so that there its value is made
 
 
 class Program:
@@ -120,41 +118,29 @@ class Program:
             raise ValueError(str(error)) from None
         self.expressions: list[Expression] = []
         self._calls: list[ast.Call] = []
-        self._made = dict[str, list[int]]()  # by name: the numbers of what it comes to
         self._module = ast.Module(list(self._definitions(tree, own.__code__.co_firstlineno)), [])
         for definition in self._module.body:
-            for name, function in _functions(definition):
-                start = len(self.expressions)
+            for function in _functions(definition):
                 function.body = [self._wrapped(one) for one in function.body]
-                self._made.setdefault(name, []).extend(range(start, len(self.expressions)))
         ast.fix_missing_locations(self._module)
 
-    def places(self) -> list[tuple[int, ...]]:
-        """What may be exchanged, the smallest first: an expression, or all that have one text."""
+    def places(self, noted: Iterable[int]) -> list[tuple[int, ...]]:
+        """What may be exchanged: an expression, or all that have one text.
+
+        In the order in which they were ``noted``, as each has its value; then those that were not.
+        """
+        order = list(dict.fromkeys([*noted, *range(len(self.expressions))]))
+        rank = {number: place for place, number in enumerate(order)}
         alike = dict[str, tuple[int, ...]]()
         for number, one in enumerate(self.expressions):
             alike[one.text] = (*alike.get(one.text, ()), number)
         several = [numbers for numbers in alike.values() if len(numbers) > 1]
         single = [(number,) for number in range(len(self.expressions))]
-        sizes = {one: self._size(one[0]) + len(one) for one in single + several}
-        return sorted(sizes, key=lambda one: (sizes[one], len(one), one))
+        return sorted(single + several, key=lambda one: (max(rank[n] for n in one), len(one)))
 
-    def _size(self, number: int) -> int:
-        """Of a name it is more than what was assigned to it: there its value is made."""
-        one = self.expressions[number]
-        made = self._made.get(one.made, ())
-        sizes = [1 + self.expressions[n].last - n for n in (number, *made)]
-        return max([sizes[0], *(1 + size for size in sizes[1:])])
-
-    def behind(self, place: Sequence[int]) -> set[int]:
-        """The expressions on which a place depends: its parts, and what its names come to."""
-        found, waiting = set[int](), list(place)
-        while waiting:
-            one = self.expressions[number := waiting.pop()]
-            parts = [*range(number + 1, one.last + 1), *self._made.get(one.made, ())]
-            waiting += [part for part in parts if part not in found]
-            found.update(parts)
-        return found.difference(place)
+    def is_constant(self, place: Sequence[int]) -> bool:
+        """Whether a number of the text stands at a place."""
+        return bool(self.expressions[place[0]].within)
 
     def about(self, place: Sequence[int]) -> dict[str, Any]:
         """What is said of a place."""
@@ -217,23 +203,19 @@ class Program:
         number, text, has_value = len(self.expressions), around, self._has_value(node)
         if has_value:
             text = ast.unparse(node)
-            within = around if isinstance(node, ast.Constant | ast.UnaryOp) else ""
-            named = node.func if isinstance(node, ast.Call) else node
-            made = ast.unparse(named) if isinstance(named, ast.Name | ast.Attribute) else ""
-            one = Expression(node.lineno, text, within, number, isinstance(node, ast.Name), made)
+            is_number = isinstance(node, ast.Constant) or _is_signed(node)
+            within = around if is_number else ""
+            one = Expression(node.lineno, text, within, isinstance(node, ast.Name))
             self.expressions.append(one)
             self._calls.append(ast.Call(ast.Name(AT, ast.Load()), [], []))
         self._wrap_parts(node, text)
         if not has_value:
             return node
-        self.expressions[number] = one._replace(last=len(self.expressions) - 1)
         self._calls[number].args = [ast.Constant(number), node]
         return ast.copy_location(self._calls[number], node)
 
     def _wrap_parts(self, node: Any, text: str) -> None:
-        made = list(_stored(node))
         for field, value in ast.iter_fields(node):
-            start = len(self.expressions)
             if field in ("annotation", "returns", "decorator_list", "type_params"):
                 continue
             if field == "func":  # of a method the object alone is a value
@@ -244,9 +226,6 @@ class Program:
                 setattr(node, field, found)
             elif isinstance(value, ast.AST) and not _is_signed(node):
                 setattr(node, field, self._wrapped(value, text))
-            if field in ("value", "iter") and start < len(self.expressions):
-                for name in made:
-                    self._made.setdefault(name, []).append(start)
 
     def _has_value(self, node: Any) -> bool:
         """Whether a node stands for a value that can be exchanged."""
@@ -270,25 +249,13 @@ def _function(value: Any) -> Any:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def _functions(definition: Any) -> Iterator[tuple[str, Any]]:
-    """The outermost functions of a definition, by the name under which they are called."""
+def _functions(definition: Any) -> Iterator[Any]:
+    """The outermost functions of a definition."""
     if isinstance(definition, ast.FunctionDef):
-        yield definition.name, definition
+        yield definition
     elif isinstance(definition, ast.ClassDef):
         for one in definition.body:
-            yield from ((f"self.{name}", function) for name, function in _functions(one))
-
-
-def _stored(node: Any) -> Iterator[str]:
-    """What has another value behind a node: `x = …`, `x[i] = …`, `x += …`, `x.append(…)`."""
-    method = getattr(node.value, "func", None) if isinstance(node, ast.Expr) else None
-    changed = getattr(node, "target", getattr(method, "value", None))
-    for target in filter(None, [*getattr(node, "targets", ()), changed]):
-        while isinstance(target, ast.Subscript):
-            target = target.value
-        for one in ast.walk(target):
-            if one is target or isinstance(getattr(one, "ctx", None), ast.Store):
-                yield ast.unparse(one)
+            yield from _functions(one)
 
 
 def _is_docstring(node: Any) -> bool:

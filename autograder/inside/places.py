@@ -36,7 +36,7 @@ def exchanged(
 
 
 def places(target: Any, make: Make, trials: Sequence[Any], named: int) -> list[dict[str, Any]]:
-    """Where a value of a right answer makes all ``trials`` right: the smallest expression first.
+    """Where a value of a right answer makes all ``trials`` right: those first that run first.
 
     trials  each [requests to an answer, (kind, value) of the right reply to the last, values]: of
             each value that right answers have, by request that runs code, its passes or None. A
@@ -54,29 +54,28 @@ def places(target: Any, make: Make, trials: Sequence[Any], named: int) -> list[d
     if search.reply(make(program.made(watch), watch), trials[0]):
         return found  # whatever is put there: its fault is in what it keeps between calls
     own = {n: (at, passes) for at, one in enumerate(watch.values()) for n, passes in one.items()}
-    sites, seen = program.places(), set[Any]()
+    sites, seen = program.places(own), set[Any]()
     reached = [one for one in sites if all(own.get(n, (0, None))[1] for n in one)]
     strange = [one for one in reached if search.is_strange(*own[one[0]])]
+    missed = [one for one in sites if search.raised and not any(n in own for n in one)]
     known = [one for one in reached if one not in strange]
 
-    def look(sites: Sequence[Any]) -> None:
-        for place in sites:
+    def look(some: Sequence[Any]) -> None:
+        for place in some:
             if place in seen or search.is_over(len(found)):
                 continue
             seen.add(place)
             at, mine = own.get(place[0], (last, None))
             hits = list(search.hits(program, make, place, at, mine))
-            before, behind = len(found), program.behind(place) if hits else set[int]()
-            for group in (strange, known):  # what is wrong already where its value is made
-                if len(found) == before:
-                    look([one for one in group if behind.issuperset(one)])
+            if hits and not program.is_constant(place):  # it may come of what was there before
+                look([one for one in sites[: sites.index(place)] if one in known])
             for right, way in hits:
                 put = {"right": right, "way": way, "at": at, "passes": mine}
                 found.append(program.about(place) | put)
 
-    look(strange)  # a value that no right answer has is the first to be looked at
-    if search.raised:
-        look([one for one in sites if not any(n in own for n in one)])
+    # A value that no right answer has is the first to be looked at, and of these a number.
+    look(sorted(strange, key=lambda one: not program.is_constant(one)))
+    look(missed)
     look([] if found else known)
     return [] if search.is_late else found
 

@@ -1,4 +1,4 @@
-"""Where an answer fails: the smallest expression in which a right value makes every reply right.
+"""Where an answer fails: the first expression in which a right value makes every reply right.
 
 Right answers are run with all their expressions noted. Beside the student's code it is tried which
 of these values, put in the place of one of theirs, makes the calls right that fail; what is found
