@@ -446,10 +446,11 @@ compare(prediction, " and ".join(right) + " padding", "right")
 
 # %% [markdown]
 # Only the long number matters, and beside it the translation is right. Alone, without any padding,
-# it is nonsense.
+# it is nonsense. (Another processor rounds differently: your translator may stumble over another
+# number.)
 #
-# Is this one number, or one training? Here are 100 numbers of each length, and three trainings with
-# the padding seen and with it hidden.
+# Is it only this number, or this training? Here are up to 100 numbers of each length, and three
+# trainings each with the padding seen and with it hidden.
 #
 # <details><summary>The code that ran</summary>
 #
