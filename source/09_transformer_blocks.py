@@ -20,20 +20,12 @@ import torch
 from torch import nn
 
 from attention.experiments import transformer_blocks as experiments
-from attention.experiments import translator_so_far
-from attention.masked_attention import causal_mask, combine_masks
-from attention.multi_head_attention import MultiHeadAttention, Sublayers
-from attention.provided import demand
-from attention.provided.predictions import compare
-from attention.tokens_and_positions import sinusoidal_positions
 from autograder import check
 
-torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
-
 # %% [markdown]
-# ## What fails without this idea
-# A gradient travels back through a stack, and each layer multiplies it by its slope. If each layer
-# is a function of a single number, how much of a gradient of 1 is left after 48 of them?
+# ## A gradient on its way down
+# A gradient travels back through a stack, and each layer multiplies it by its slope. Suppose that
+# each layer is a function of a single number. How much of a gradient of 1 is left after 48 layers?
 
 # %%
 for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
@@ -46,8 +38,8 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
 # $$h_{l+1} = h_l + f_l(h_l), \qquad \frac{\partial h_{l+1}}{\partial h_l} = 1 + f_l'(h_l)$$
 #
 # A layer that has learned nothing yet, $f_l \approx 0$, now passes everything on, forward and back.
-# This is a **residual connection**, or **skip connection**: the layer learns only the difference,
-# the residual.
+# This is a **residual connection**, or **skip connection**. The layer learns only the difference
+# between its output and its input, the residual.
 #
 # ### Exercise 9.1 · `gradient_norms`
 # ●●○ medium · 12 minutes · 3 points
@@ -56,9 +48,9 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
 # (1). (By the *profile* we mean the norms, each divided by that of the last layer.)
 #
 # Measure the gradient in a real stack. Layer *l* turns $h$, of shape `(B, d_model)`, into
-# $\tanh(h W_l)$, and with `skip` it adds $h$ to that. The loss is the mean of all squared numbers
-# that leave the stack. Return, for every layer, the norm of the loss's gradient with respect to
-# $W_l$: the root of the sum of all its squared entries.
+# $\tanh(h W_l)$; with `skip` it adds $h$ to that. The loss is the mean of all squared numbers that
+# leave the stack. For every layer, return the norm of the loss's gradient with respect to $W_l$,
+# that is, the root of the sum of all its squared entries.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -95,6 +87,9 @@ check.gradient_norms(gradient_norms)
 # larger is the first layer's gradient with skip connections?
 
 # %% demo=true
+from attention.provided.predictions import compare
+
+torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 prediction = None  # a factor, such as 1e3; None skips this
 
 # %% demo=true
@@ -104,13 +99,16 @@ compare(prediction, factor, "first layer, with over without")
 # %% [markdown]
 # Without skips the signal shrinks on its way up, and the gradient shrinks on its way down. The
 # gradient of a layer's weights is a product of the two, so it is tiny in **every** layer, not only
-# in the first. The factor is that of our 0.7: with weights of size 1.5 the plain stack starts well,
-# too, and at 2 its gradient grows from the last layer to the first. With skip connections it grows
-# at every size, from 6 or 7 to 30 or 40 at 0.7. What the plain stack loses even then comes below.
+# in the first.
 #
-# ## The idea
-# An encoder layer has two **sublayers**: an attention, then a small network for each position. The
-# update of each is added to the **residual stream**, the thick line.
+# The factor belongs to our choice of 0.7. With weights of size 1.5 the plain stack starts well,
+# too, and at 2 its gradient grows from the last layer to the first. With skip connections it grows
+# at every size; at 0.7, from 6 or 7 to 30 or 40. What the plain stack loses even at size 1.5 comes
+# below.
+#
+# ## A stream with detours
+# An encoder layer has two **sublayers**: an attention, then a small network for each position. Each
+# adds its update to the **residual stream**, the thick line.
 #
 # ![Two encoder layers. A thick line leads from x to the output; attention and feed-forward network
 # are detours whose updates, after dropout, are added to it. Above, post-norm: a norm stands on the
@@ -142,19 +140,20 @@ print("divided by 3/4:", [round(k / 0.75, 2) for k in kept], "  mean", sum(kept)
 
 # %% [markdown]
 # Without the division, updates would be a third larger after training, when nothing is dropped.
-#
-# `nn.Dropout` does both: it drops and divides in training, and after `eval()` it does nothing.
-#
-# ### Break it
-# Forget `eval()`, and dropout stays on while the model is used. The same input, four times through
-# 12 updates:
+# `nn.Dropout` drops and divides in training, and does nothing after `eval()`. Forget `eval()`, and
+# dropout stays on while the model is used. Send the same 0 through 12 updates of 0.1, four times:
 
-# %% demo=true
-experiments.rolls_dice()
+# %%
+dropout, update = nn.Dropout(0.1), torch.tensor(0.1)
+torch.manual_seed(0)
+for training in (True, False):
+    dropout.train(training)
+    sums = [sum(dropout(update).item() for _ in range(12)) for _ in range(4)]
+    print("training:  " if training else "evaluation:", [round(one, 2) for one in sums])
 
 # %% [markdown]
 # ## Vectors that keep their size
-# A sum of many updates grows, as in the stacks of the first table:
+# A sum of many updates grows. These are the numbers in the stacks of the first table:
 
 # %% demo=true
 experiments.growing()
@@ -209,6 +208,9 @@ for eps in (0.0, 5.0):
 # `x.var()` divides by d − 1, not by d. And `eps` stands inside the root.
 # </details>
 
+# %%
+from attention.provided import demand  # refuses numbers that make no sense
+
 # %% exercise="LayerNorm"
 from attention.transformer_blocks import LayerNorm
 
@@ -217,8 +219,9 @@ check.LayerNorm(LayerNorm)
 
 # %% [markdown]
 # ### Break it
-# A common slip is to take mean and variance over the **batch**, axis 0. (For images this batch
-# normalisation works well.) How much does a sentence's result depend on its neighbour in the batch?
+# A common slip is to take mean and variance over the **batch**, axis 0. (For images this *batch
+# normalisation* works well.) How much does a sentence's result then change with its neighbour in
+# the batch?
 
 # %% demo=true
 for norm in (LayerNorm(8), experiments.norm_over_the_batch):
@@ -228,7 +231,7 @@ for norm in (LayerNorm(8), experiments.norm_over_the_batch):
     )
 
 # %% [markdown]
-# Over the batch, a translation would depend on the other sentences and their padding.
+# With a norm over the batch, a translation would depend on the other sentences and their padding.
 #
 # ## A small network for every position
 # Attention only averages values. The **feed-forward network** works on each average: the same two
@@ -247,7 +250,7 @@ for norm in (LayerNorm(8), experiments.norm_over_the_batch):
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Wide, ReLU, dropout, narrow. `self.dropout` knows by itself whether it is on.
+# Wide, ReLU, dropout, narrow. `self.dropout` knows whether it is on.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -303,6 +306,9 @@ check.FeedForward(FeedForward)
 # `x = self.norm_1(x)` normalises the stream itself. Give what you normalise another name.
 # </details>
 
+# %%
+from attention.multi_head_attention import Sublayers
+
 # %% exercise="EncoderLayer"
 from attention.transformer_blocks import EncoderLayer
 
@@ -320,7 +326,7 @@ check.EncoderLayer(EncoderLayer)
 # as keys and values without passing through the norm, the third is the feed-forward network. Each
 # update is added to the stream.](figures/decoder_layer.svg)
 #
-# Both masks say which positions are real; you combine `mask` with the causal one.
+# Both masks say which positions are real. Combine `mask` with the causal mask.
 #
 # | mask | keys | shape |
 # |---|---|---|
@@ -334,7 +340,7 @@ check.EncoderLayer(EncoderLayer)
 # dropout (1).
 #
 # Write `forward` for both norms. Here `norm_2` belongs to `self.cross_attention`, and `norm_3` to
-# the feed-forward network. `causal_mask(T, device)` and `combine_masks` of lesson 06 are imported.
+# the feed-forward network. `causal_mask(T, device)` and `combine_masks` are those of lesson 06.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -360,6 +366,9 @@ check.EncoderLayer(EncoderLayer)
 # `mask` may be None. `combine_masks` can deal with that.
 # </details>
 
+# %%
+from attention.masked_attention import causal_mask, combine_masks
+
 # %% exercise="DecoderLayer"
 from attention.transformer_blocks import DecoderLayer
 
@@ -367,7 +376,7 @@ from attention.transformer_blocks import DecoderLayer
 check.DecoderLayer(DecoderLayer)
 
 # %% [markdown]
-# The masks at work, on a source whose last two positions of 7 are padding:
+# Here are the masks at work. The source has 7 positions, of which the last two are padding:
 
 # %% demo=true
 experiments.masks_at_work(DecoderLayer)
@@ -377,7 +386,7 @@ experiments.masks_at_work(DecoderLayer)
 # diagonal. Right, cross-attention: 5 queries, 7 keys, nothing in the last two columns.*
 #
 # ## How large is it?
-# Count the weights and biases of the linear layers, and the two vectors of each norm:
+# This counts the weights and biases of the linear layers, and the two vectors of each norm:
 
 # %% given="layer_parameters"
 from attention.transformer_blocks import layer_parameters
@@ -391,8 +400,23 @@ for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
 
 # %% [markdown]
 # ## How deep can we go?
-# Now stack 1 to 48 real, untrained layers, with or without skip connections, pre-norm or post-norm,
-# and measure the gradient of the **first** layer, the farthest from the loss.
+# Now stack 1 to 48 real, untrained layers, with or without skip connections, pre-norm or post-norm.
+# Measure the gradient of the **first** layer, the farthest from the loss.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# layers = [Switched(*sizes, norm=norm, skip=skip) for _ in range(depth)]
+# classes, x = nn.Linear(d_model, 10), torch.randn(4, 10, d_model)
+# output = nn.Sequential(*layers)(x)
+# output = F.layer_norm(output, (d_model,)) if norm == "pre" else output
+# F.cross_entropy(classes(output).flatten(0, 1), torch.randint(10, (40,))).backward()
+# gradients = [[p.grad for p in layer.parameters() if p.grad is not None] for layer in layers]
+# norms = [math.sqrt(sum(one.square().sum().item() for one in some)) for some in gradients]
+# ```
+#
+# `Switched` is your encoder layer with switches for its norms and skip connections.
+# </details>
 #
 # ### Predict first
 # Which of the four curves fall as the stack grows deeper?
@@ -401,29 +425,52 @@ for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
 experiments.deep_stacks()
 
 # %% [markdown]
-# *Norm of the gradient, mean and band of three random stacks, on a logarithmic scale. Left: of the
-# first layer, against the number of layers. Right: of each of 48 layers.* With skip connections the
+# *Norm of the gradient on a logarithmic scale, mean and band of three random stacks. Left: in the
+# first layer, against the number of layers. Right: in each of 48 layers.* With skip connections the
 # first of 48 layers gets about as large a gradient as a single layer alone. Without them its
 # gradient is 80 to 2600 times smaller than the last layer's, wherever the norms stand.
 #
-# The printed cosines, between the vectors of different positions behind the last layer, show what
-# is lost. Without skip connections all positions end with the same vector (cosine 1.00). Averaging
-# is enough for that: Dong and colleagues (2021) prove this *rank collapse* for attention alone. The
-# residual stream carries the input past the averages. Post-norm shrinks it after every sum, so the
-# positions still become almost alike.
+# The printed cosines compare the vectors of different positions after the last layer. They show
+# what is lost. Without skip connections all positions end with the same vector (cosine 1.00).
+# Averaging alone does that: Dong and colleagues (2021) prove this *rank collapse* for attention
+# without skip connections. The residual stream carries the input past the averages. Post-norm
+# shrinks the stream after every sum, so the positions still become almost alike.
 #
 # ## Which of them learn?
 # Train 12 of your own layers to reverse digits: 3 1 4 1 5 9 becomes 9 5 1 4 1 3. Take 90 steps of
-# Adam at a bold rate of 0.006: with pre-norm, post-norm, and post-norm with a **warm-up**, in which
-# the rate rises from 0 during the first 60 steps.
+# Adam at a bold rate of 0.006. Do it with pre-norm, with post-norm, and with post-norm and a
+# **warm-up**, in which the rate rises from 0 during the first 60 steps.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# model = Reverser(make, pre_norm, n_layers)
+# optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+# schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: min(1, (n + 1) / warm_up))
+# losses: list[float] = []
+# with Bar(steps, label) as bar:
+#     for step in range(steps):
+#         digits = torch.randint(10, (16, T))
+#         loss = reversal_loss(model, digits)
+#         optimizer.zero_grad()
+#         (factor * loss).backward()
+#         optimizer.step()
+#         schedule.step()
+#         losses.append(loss.item())
+# ```
+#
+# `make` makes one layer, `factor` is 1, and a constant rate has `warm_up=1`. The model embeds the
+# digits, adds learned positions, goes through the layers, and scores ten digits at each place.
+# </details>
 
 # %% demo=true
 _ = experiments.three_runs(EncoderLayer)
 
 # %% [markdown]
 # *Loss against training step (means of ten), one run each; the dashed line is guessing, ln 10.*
-# Does post-norm need a warm-up? One rate and one seed cannot tell. Take four rates and three seeds.
-# (Recorded; `experiments.train_one("post", seed=4, rate=0.003)` makes a new run.)
+# Does post-norm need a warm-up? One rate and one seed cannot tell. So take four rates and three
+# seeds. These runs are recorded; `experiments.train_one("post", seed=4, rate=0.003)` makes a new
+# one.
 #
 # ### Predict first
 # At half the rate, a constant 0.003, what is the loss of post-norm after 90 steps?
@@ -446,12 +493,13 @@ compare(prediction, half, "post-norm, constant 0.003, mean of three")
 #
 # Why? Xiong and colleagues (2020) blame large gradients in the last layers. But Adam divides every
 # gradient by its own size: with all of them a hundred times smaller or larger, post-norm ends at
-# nearly the same loss (“gradients scaled” in the records). So the size of the gradients is not the
-# reason by itself. Their growth *during* training may be. Or it is how far one step moves the
+# nearly the same loss (“gradients scaled” in the records). So the size of the gradients alone is
+# not the reason. Their growth *during* training may be. Or it is how far one step moves the
 # *scores* (Liu and colleagues, 2020; open question 2).
 #
 # ### Add & Norm taken apart
-# Which does the work, the sum or the norm? Here each is switched off in turn, at constant rates:
+# Which does the work, the sum or the norm? Switch off each in turn, at constant rates, and train as
+# above:
 
 # %% demo=true
 experiments.add_and_norm()
@@ -465,27 +513,40 @@ experiments.add_and_norm()
 # ### Break it
 # Take layers out of a trained model at random. What share of digits is still right without 1 of the
 # 12? Without 6?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# kept = torch.randperm(len(whole), generator=draw)[missing:].sort().values
+# model.layers = nn.ModuleList(whole[i] for i in kept.tolist())
+# hits.append(model(digits).argmax(dim=-1) == digits.flip(1))  # (B, T)
+# ```
+# </details>
 
 # %% demo=true
 _ = experiments.layers_taken_out()
 
 # %% [markdown]
 # *Share of digits right against the number of layers taken out, mean of ten choices; bands of three
-# trained models.* Without one layer next to nothing is lost on average, and without half of them
-# at least three in four digits are right: the stream runs past a gap. Veit and colleagues (2016)
-# found the same in image networks.
+# trained models.* Without one layer next to nothing is lost on average. Without half of them at
+# least three in four digits are right: the stream runs past a gap. Veit and colleagues (2016) found
+# the same in image networks.
 #
 # ## Your translator so far
 # Two of your encoder layers now read the English words, after their embedding and positions.
 
 # %% demo=true
+from attention.experiments import translator_so_far
+from attention.multi_head_attention import MultiHeadAttention
+from attention.tokens_and_positions import sinusoidal_positions
+
 pieces = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinusoidal_positions}
 _ = translator_so_far.up_to("09", **pieces, EncoderLayer=EncoderLayer)
 
 # %% [markdown]
-# *The same picture, with this lesson's runs in blue.* For
-# six digits the share right rises from .94, .94 and .91 to .98, .95 and .97. Attention alone now
-# reads. A recurrent network still writes, until lesson 10.
+# *The same table; this lesson is framed.* In 300 steps, two blocks in front of a recurrent network
+# that writes bring nothing: no run gets more than SEVEN of the seven-digit numbers right. They are
+# here for the next lesson, where blocks write, too.
 #
 # ## Limits
 # These stacks were small, and trained for 90 steps at most. Which norm is better after long
@@ -502,10 +563,10 @@ _ = translator_so_far.up_to("09", **pieces, EncoderLayer=EncoderLayer)
 
 # %% [markdown]
 # ## Summary
-# A residual connection adds a sublayer's update to its input; without it, twelve layers learned
-# nothing in 90 steps. LayerNorm keeps vectors at one size; the feed-forward network does what
-# averaging cannot. Post-norm normalises the stream itself and needs a small rate or a warm-up;
-# pre-norm leaves it alone and forgives a bold rate.
+# A residual connection adds a sublayer's update to its input. Without it, twelve layers learned
+# nothing in 90 steps. LayerNorm keeps vectors at one size, and the feed-forward network does what
+# averaging cannot. Post-norm normalises the stream itself and needs a small rate or a warm-up.
+# Pre-norm leaves the stream alone and forgives a bold rate.
 #
 # **Next** [10 · How do the pieces make a translator?](../10_transformer/10_transformer.ipynb) They
 # become a whole Transformer, which writes numbers in German.

@@ -18,7 +18,6 @@ from attention.multi_head_attention import Sublayers
 from attention.provided.figures import plots, seeds
 from attention.provided.models.attention_weights import watch_attention
 from attention.provided.progress import Bar
-from attention.provided.training_steps import descend
 
 SEEDS = (1, 2, 3)
 RATES = (0.001, 0.003, 0.006, 0.012)
@@ -104,11 +103,18 @@ def train(
     model = Reverser(make, pre_norm, n_layers)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: min(1, (n + 1) / warm_up))
-    batches = (torch.randint(10, (16, T)) for _ in range(steps))
-    scaled = (factor * reversal_loss(model, digits) for digits in batches)
+    losses: list[float] = []
     with Bar(steps, label) as bar:
-        losses = descend(model, scaled, optimizer, schedule, bar)
-    return model, [loss / factor for loss in losses]
+        for step in range(steps):
+            digits = torch.randint(10, (16, T))
+            loss = reversal_loss(model, digits)
+            optimizer.zero_grad()
+            (factor * loss).backward()
+            optimizer.step()
+            schedule.step()
+            losses.append(loss.item())
+            bar.update(step + 1, losses[-1])
+    return model.eval(), losses
 
 
 def reversal_loss(model: nn.Module, digits: Tensor) -> Tensor:
@@ -251,17 +257,6 @@ def another_neighbour(norm: Callable[[Tensor], Tensor]) -> float:
     sentence, one, other = torch.randn(3, 1, 4, 8)
     first, second = (norm(torch.cat([sentence, beside]))[0] for beside in (one, other))
     return (first - second).abs().max().item()
-
-
-def rolls_dice() -> None:
-    """Send the same input through 12 updates of 0.1, four times, in training and in evaluation."""
-    dropout, update = nn.Dropout(0.1), torch.full((6,), 0.1)
-    for training in (True, False):
-        dropout.train(training)
-        torch.manual_seed(0)
-        runs = [sum(dropout(update) for _ in range(12)) for _ in range(4)]
-        shown = [round(run[0].item(), 2) for run in runs]
-        print("training:  " if training else "evaluation:", shown)
 
 
 def masks_at_work(DecoderLayer: Callable[..., Any]) -> None:

@@ -71,7 +71,6 @@ def test_a_norm_over_the_batch_mixes_sentences():
 
 def test_the_figures_can_be_drawn():
     transformer_blocks.growing()
-    transformer_blocks.rolls_dice()
     transformer_blocks.masks_at_work(DecoderLayer)
     assert 0 < transformer_blocks.rates() < 1
     transformer_blocks.add_and_norm()
