@@ -122,7 +122,7 @@ class Course:
 
     def timestamp(self, handed: Handed) -> str:
         """When it was submitted, as text, or '' if the file is missing or says no time."""
-        return records.timestamp(self._folder("submitted", handed))
+        return records.timestamp(self._folder("submitted", handed), self.choices.timezone)
 
     def write_companions(self, handed: Handed) -> None:
         """Write what nbgrader's feedback needs beside the graded notebook."""

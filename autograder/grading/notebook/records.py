@@ -14,7 +14,7 @@ import json
 import re
 import secrets
 import shutil
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +70,18 @@ def forget(folder: Path) -> None:
     (folder / REASONS).unlink(missing_ok=True)
 
 
-def timestamp(folder: Path) -> str:
-    """The time that a folder's timestamp.txt says, as text, or '' if it is missing or says none."""
-    return _text(folder / TIMESTAMP) if moment(folder) else ""
+def timestamp(folder: Path, zone: tzinfo | None = None) -> str:
+    """The time that a folder's timestamp.txt says, as text, or '' if it is missing or says none.
+
+    zone  whose abbreviations, as CEST, are told in UTC, for which nbgrader's parser takes them
+    """
+    text = _text(folder / TIMESTAMP) if moment(folder) else ""
+    local, _, name = text.rpartition(" ")
+    for fold in (0, 1) if zone and name != "UTC" else ():
+        at = parse_utc(local).replace(tzinfo=zone, fold=fold)
+        if at.tzname() == name:
+            return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f} UTC"
+    return text
 
 
 def moment(folder: Path) -> datetime | None:

@@ -3,9 +3,12 @@
 import time
 import zipfile
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
+from nbgrader.utils import parse_utc
 
+from autograder.grading.notebook import records
 from autograder.term.course_file import late_by
 from tests.autograder.collecting.conftest import FIRST, notebook
 
@@ -84,3 +87,14 @@ def test_a_date_that_stands_in_the_file_alone_decides_over_canvas_zip(receive):
 )
 def test_how_late_it_is_is_said_in_two_units(seconds, said):
     assert late_by(seconds) == (said and f"{said} late")
+
+
+@pytest.mark.parametrize(
+    ("said", "hour"),
+    [("CEST", 0), ("CET", 1), ("UTC", 2), ("+0000", 2), ("", 2), ("XYZ", 2), ("Europe/Berlin", 0)],
+)
+def test_an_abbreviation_in_the_exchanges_time_is_the_classs(tmp_path, said, hour):
+    """Of the hour that comes twice, too: nbgrader alone takes CEST for UTC."""
+    (tmp_path / "timestamp.txt").write_text(f"2026-10-25 02:30:00.000000 {said}".strip())
+    told = parse_utc(records.timestamp(tmp_path, ZoneInfo("Europe/Berlin")))
+    assert told == datetime(2026, 10, 25, hour, 30)
