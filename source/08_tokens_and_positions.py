@@ -358,10 +358,10 @@ pieces = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinu
 _ = translator_so_far.up_to("08", **pieces)
 
 # %% [markdown]
-# *The same picture, with this lesson's runs in blue.* Its two rows differ in the positions only.
-# Without them most numbers of three and more digits are wrong: *two hundred three* and *three
-# hundred two* look the same. With positions more than 90 % are right at every length, although no
-# English word waits for another any more.
+# *The same table; this lesson is framed.* The share right **falls**: with every seed it is lower
+# than in lesson 07, or both are near 0. What is gained is another thing: no English word waits for
+# another any more. Lessons 09 and 10 say when that pays. (Without positions, *two hundred three*
+# and *three hundred two* would be the same to this translator.)
 #
 # ## Part two · Which pieces get a row?
 # The simplest way is one id for each word. Number the words of one sentence, then read two others:
@@ -554,7 +554,8 @@ print(f"{sum(counts):,} words, {len(words):,} different ones; first merges:", *m
 #
 # Cut a new text into tokens. Within each word, replay the merges: of all pairs in the word, merge
 # the one that was **learned first**, until no pair is left that was ever learned. `ranks` gives a
-# pair's place among the merges.
+# pair's place among the merges. The words come from `split`, since each published tokeniser cuts
+# texts by a rule of its own.
 #
 # <details><summary>Hint 1 · the functions</summary>
 #
@@ -564,7 +565,7 @@ print(f"{sum(counts):,} words, {len(words):,} different ones; first merges:", *m
 # <details><summary>Hint 2 · pseudocode</summary>
 #
 # ```
-# for each piece of split_words(text):
+# for each piece of split(text):
 #     word = list of its bytes
 #     while any pair of the word has a rank:
 #         rank, place = the lowest rank, and where it stands first

@@ -545,7 +545,7 @@ _ = translator_so_far.up_to("09", **pieces, EncoderLayer=EncoderLayer)
 
 # %% [markdown]
 # *The same table; this lesson is framed.* In 300 steps, two blocks in front of a recurrent network
-# that writes bring nothing: no run gets more than SEVEN of the seven-digit numbers right. They are
+# that writes bring nothing: no run gets more than .51 of the seven-digit numbers right. They are
 # here for the next lesson, where blocks write, too.
 #
 # ## Limits

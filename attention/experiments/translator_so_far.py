@@ -1,9 +1,9 @@
 """The translator of numbers from lesson 02 to lesson 10, as each lesson changes one thing in it.
 
-`train_stage` trains one stage: the same 20 000 numbers, the same 300 steps of 64, the same learning
-rate as in lessons 02, 03, 04 and 10, whose recorded results stand beside the stages here.
-`up_to` draws all stages up to a lesson. The pieces of the lessons are arguments. A stage's name
-says all that is not as in the one before; lesson 07 goes on from 05, where padding is hidden.
+`train_stage` trains one stage: numbers of one to nine digits, 300 steps of 64, the learning rate
+of lessons 02, 03 and 10. With six digits, as in those lessons, most stages are nearly always right,
+and nothing tells them apart. `up_to` shows all stages up to a lesson. The pieces of the lessons are
+arguments. Lesson 07 goes on from 05, where padding is hidden.
 """
 
 import itertools
@@ -20,14 +20,14 @@ from attention.experiments import recorded
 from attention.experiments.bahdanau_attention import D_STATE, Compared, sizes_of
 from attention.experiments.recorded import Experiment, seeded
 from attention.experiments.sequence_to_sequence import measured, trained
-from attention.provided.data.numbers import numbers
+from attention.provided.data.numbers import Corpus, numbers
 from attention.provided.figures import plots, seeds
 from attention.provided.models import translators
 from attention.provided.training_steps import fewer
 
 SEEDS = (0, 1, 2)
-DIGITS = (2, 3, 4, 5, 6)
-DRAWN = (3, 5, 6)
+DIGITS = 9  # of the longest numbers in training
+SHOWN = (7, 8, 9)
 N_HEADS, D_FF, N_LAYERS = 4, 128, 2
 FIRST = 20  # steps that are taken with a learner's own piece
 TOLERANCE = 1e-3  # of their losses: processors round differently
@@ -84,7 +84,7 @@ class ManyLook(nn.Module):
 class WithoutRecurrence(Compared):
     """A translator whose encoder has no RNN: rows of a table, their positions, and layers.
 
-    positions  (positions, d_model) -> (T, d_model), or None for none
+    positions  (positions, d_model) -> (T, d_model)
     layers     what the rows go through, called as layer(x, mask)
     """
 
@@ -92,7 +92,7 @@ class WithoutRecurrence(Compared):
         self,
         sizes: tuple[int, int],
         attention: nn.Module,
-        positions: Piece | None,
+        positions: Any,
         layers: list[nn.Module],
     ):
         super().__init__(sizes, attention, d_source=D_STATE)
@@ -106,8 +106,7 @@ class WithoutRecurrence(Compared):
     def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Return the annotations (B, T_k, 64), and their mean (B, 64) for the first state."""
         x = math.sqrt(D_STATE) * self.source_embedding(source)  # (B, T_k, 64)
-        if self.positions is not None:
-            x = x + self.positions(torch.arange(source.shape[1], dtype=x.dtype), D_STATE)
+        x = x + self.positions(torch.arange(source.shape[1], dtype=x.dtype), D_STATE)
         mask = _real(x, lengths)  # (B, 1, T_k)
         for layer in self.layers:
             x = layer(x, mask)
@@ -122,13 +121,20 @@ def _real(annotations: Tensor, lengths: Tensor) -> Tensor:
 
 def build(
     stage: str,
+    corpus: Corpus,
     scaled_dot_product_attention: Piece = F.scaled_dot_product_attention,
     MultiHeadAttention: Piece | None = None,
     sinusoidal_positions: Piece | None = None,
     EncoderLayer: Piece | None = None,
+    Seq2Seq: Piece | None = None,
+    Transformer: Piece | None = None,
 ) -> nn.Module:
     """Make the untrained translator of a stage out of the lessons' pieces; see `STAGES`."""
-    sizes = sizes_of(numbers())
+    sizes = sizes_of(corpus)
+    if stage == "02":
+        return _made(Seq2Seq, *sizes)
+    if stage == "10":
+        return _made(Transformer, *sizes, **translators.SMALL)
     if stage in ("05", "06 no mask"):
         looks = Looks(scaled_dot_product_attention, masked=stage == "05")
         return Compared(sizes, looks, d_source=D_STATE)
@@ -136,17 +142,16 @@ def build(
     many = ManyLook(_made(MultiHeadAttention, D_STATE, n_heads))
     if stage[:2] == "07":
         return Compared(sizes, many, d_source=D_STATE)
-    positions = None if stage == "08 no positions" else sinusoidal_positions
     layers = N_LAYERS if stage == "09" else 0
     blocks = [_made(EncoderLayer, D_STATE, N_HEADS, D_FF, 0.0, True) for _ in range(layers)]
-    return WithoutRecurrence(sizes, many, positions, blocks)
+    return WithoutRecurrence(sizes, many, sinusoidal_positions, blocks)
 
 
-def _made(kind: Piece | None, *sizes: Any) -> nn.Module:
-    """One layer of a piece that this stage needs."""
+def _made(kind: Piece | None, *sizes: Any, **options: Any) -> nn.Module:
+    """One layer or model of a piece that this stage needs."""
     if kind is None:
-        raise TypeError("this stage needs MultiHeadAttention, and from 09 on EncoderLayer")
-    made: nn.Module = kind(*sizes)
+        raise TypeError("this stage needs pieces that are not given: see `train_stage`")
+    made: nn.Module = kind(*sizes, **options)
     return made
 
 
@@ -157,13 +162,28 @@ def train_stage(
     MultiHeadAttention: Piece,
     sinusoidal_positions: Piece,
     EncoderLayer: Piece,
+    Seq2Seq: Piece,
+    Transformer: Piece,
     steps: int = translators.STEPS,
+    digits: int = DIGITS,
 ) -> dict[str, Any]:
-    """Train the translator of a stage; returns what `measured` does, and its first losses."""
+    """Train the translator of a stage; returns what `measured` does, and its first losses.
+
+    digits  of the longest numbers to train on and to test with
+    """
     torch.manual_seed(seed)
-    pieces = (scaled_dot_product_attention, MultiHeadAttention, sinusoidal_positions, EncoderLayer)
-    found = measured(build(stage, *pieces), numbers(), seed, steps)
-    return found | {"first": [round(loss, 5) for loss in first_losses(stage, seed, *pieces)]}
+    pieces = {
+        "scaled_dot_product_attention": scaled_dot_product_attention,
+        "MultiHeadAttention": MultiHeadAttention,
+        "sinusoidal_positions": sinusoidal_positions,
+        "EncoderLayer": EncoderLayer,
+        "Seq2Seq": Seq2Seq,
+        "Transformer": Transformer,
+    }
+    corpus = numbers(digits=digits)
+    found = measured(build(stage, corpus, **pieces), corpus, seed, steps)
+    first = first_losses(stage, seed, corpus, **pieces)
+    return found | {"first": [round(loss, 5) for loss in first]}
 
 
 def train_with(
@@ -193,7 +213,8 @@ def train_and_choose_companions(
              batches without padding, and padded to the length of the longest source
     """
     torch.manual_seed(seed)
-    model, corpus = build(stage, scaled_dot_product_attention), numbers()
+    corpus = numbers()
+    model = build(stage, corpus, scaled_dot_product_attention)
     found = measured(model, corpus, seed, steps)
     longest = max(corpus.test, key=lambda pair: len(pair[1].split()))
     alone, beside = list[float](), list[float]()
@@ -213,19 +234,19 @@ def _right(model: nn.Module, batches: list[Any]) -> float:
     return round(translators.share_right(list(itertools.chain(*said)), wanted), 3)
 
 
-def first_losses(stage: str, seed: int, *pieces: Piece, **named: Piece) -> list[float]:
+def first_losses(stage: str, seed: int, corpus: Corpus, **pieces: Piece) -> list[float]:
     """The losses of the first 20 of 300 steps with these pieces."""
     torch.manual_seed(seed)
-    model, corpus = build(stage, *pieces, **named), numbers()
+    model = build(stage, corpus, **pieces)
     batches = corpus.batches(translators.BATCH, translators.STEPS, seed)
     some = itertools.islice(batches, FIRST)
     return trained(model, some, translators.STEPS)
 
 
 def up_to(lesson: str, **pieces: Piece) -> Any:
-    """Draw what the translators up to a lesson get right, all three runs of each, and print it.
+    """Draw as a table which numbers the translators up to a lesson get right, three runs of each.
 
-    lesson  "04" to "10"
+    lesson  "05" to "10"
     pieces  functions and classes of which this lesson's stage is built, the learner's own among
             them, by the names that `build` gives them: the stage takes its first 20 steps with
             them, and the losses are compared with those that the library's pieces gave
@@ -233,80 +254,38 @@ def up_to(lesson: str, **pieces: Piece) -> Any:
     Same data, same 300 steps, same rate; a stage's name says what changes. Recorded, seeds 0 to 2.
     To train a stage in full, a minute on one core: `train_stage`.
     """
-    shown = {stage: rows for stage, rows in stages().items() if stage[:2] <= lesson}
-    tested = numbers().test_by_digits(at_most=100)
-    head = [f"{f'{digits} (of {len(tested[digits])})':<15}" for digits in DIGITS]
-    print(f"{'digits of the number':<32}", *head)
-    for stage, rows in shown.items():
-        runs = (" ".join(f"{share:.2f}" for share in column) for column in _columns(rows))
-        print(f"{stage:<32}", *(f"{run:<15}" for run in runs))
-    axes = plots.panels(1, len(DRAWN), width=2.9, height=0.9 + 0.26 * len(shown))
-    for ax, digits in zip(axes, DRAWN, strict=True):
-        for place, (stage, rows) in enumerate(shown.items()):
-            colour = plots.BLUE if stage[:2] == lesson else plots.GREY
-            ax.plot(seeds.at_digits(rows, digits), [place] * len(SEEDS), "o", color=colour)
-        ax.set_yticks(range(len(shown)), shown)
-        ax.grid(axis="y", color=plots.GREY, linewidth=0.4, alpha=0.6)
-        ax.set(xlim=(-0.04, 1.04), xticks=[0, 0.5, 1], ylim=(len(shown) - 0.5, -0.5))
-        ax.set(title=f"{digits} digits", xlabel="translated without error")
+    rows = recorded.read("translator_so_far", "stages")
+    shown = {stage: name for stage, name in STAGES.items() if stage <= lesson}
+    runs = [seeds.where(rows, stage=stage, steps=None) for stage in shown]
+    table = [[seeds.at_digits(some, digits) for digits in SHOWN] for some in runs]
+    ax = plots.panels(width=7.2, height=0.6 + 0.33 * len(shown))
+    middle = [[median(shares) for shares in row] for row in table]
+    names = [f"{digits} digits" for digits in SHOWN]
+    plots.heatmap(middle, ax, queries=list(shown.values()), keys=names, colorbar=False)
+    for y, x in itertools.product(range(len(table)), range(len(SHOWN))):
+        text = "   ".join(f"{share:.2f}" for share in table[y][x])
+        colour = "white" if middle[y][x] > 0.55 else plots.BLACK
+        ax.text(x, y, text, ha="center", va="center", color=colour, fontsize=9)
+    plots.mark(ax, (len(shown) - 1, len(shown) - 1), (0, len(SHOWN) - 1))
+    ax.get_yticklabels()[-1].set(color=plots.VERMILION, fontweight="bold")
+    ax.xaxis.tick_top()
+    ax.set(xlabel="", ylabel="")
     if pieces and fewer(FIRST) == FIRST:
-        _compare_first_steps("05" if lesson == "06" else lesson, pieces)
-    return axes
+        _compare_first_steps(lesson, pieces)
+    return ax
 
 
-def _columns(rows: list[Any]) -> list[tuple[float, ...]]:
-    """For each number of digits the shares of all seeds."""
-    return list(zip(*(row["accuracy"] for row in rows), strict=True))
-
-
-def _compare_first_steps(lesson: str, pieces: dict[str, Piece]) -> None:
+def _compare_first_steps(stage: str, pieces: dict[str, Piece]) -> None:
     """Train a few steps with a learner's pieces, and say how far off the recorded ones they are."""
-    kept = seeds.where(recorded.read("translator_so_far", "stages"), stage=lesson, seed=0)[0]
-    losses = first_losses(lesson, 0, **pieces)
+    rows = recorded.read("translator_so_far", "stages")
+    kept = seeds.where(rows, stage=stage, seed=0, steps=None)[0]
+    losses = first_losses(stage, 0, numbers(digits=DIGITS), **pieces)
     apart = max(abs(one - two) for one, two in zip(losses, kept["first"], strict=False))
     verdict = "the same" if apart < TOLERANCE else "not the same"
     print(
         f"The first {FIRST} steps with these pieces: loss {losses[0]:.3f} to {losses[-1]:.3f}, "
         f"{verdict} as recorded (largest difference {apart:.1e})."
     )
-
-
-def stages() -> dict[str, list[Any]]:
-    """{label: recorded rows, seeds 0 to 2} of all stages, in the course's order."""
-    one_vector = {"d_state": 64, "steps": 300}
-    both = {"attention": True, "bidirectional": True, "steps": 300}
-    whole = _rows("transformer", "positions", source="sinusoidal", steps=None)
-    return {
-        "02 one vector": _rows("sequence_to_sequence", "steps", **one_vector),
-        "03 additive; two RNNs of 64 read": _rows(
-            "bahdanau_attention", "attention x bidirectional", **both
-        ),
-        "04 additive; two RNNs of 32 read": _scored("additive"),
-        "04 scaled dot product": _scored("scaled_dot"),
-        "05 W_q, W_k and W_v": _mine("05"),
-        "06 padding not hidden": _mine("06 no mask"),
-        "07 four heads, W_o, biases": _mine("07"),
-        "08 rows of 64, no RNN reads": _mine("08 no positions"),
-        "08 positions": _mine("08"),
-        "09 two blocks read": _mine("09"),
-        "10 blocks write, too": [
-            {**row, "accuracy": row["by digits"], "digits": list(DIGITS)} for row in whole
-        ],
-    }
-
-
-def _rows(lesson: str, experiment: str, **setting: Any) -> list[Any]:
-    """The recorded rows of a setting, with the seeds that are shown."""
-    found = seeds.where(recorded.read(lesson, experiment), **setting)
-    return [row for row in found if row["seed"] in SEEDS]
-
-
-def _mine(stage: str) -> list[Any]:
-    return _rows("translator_so_far", "stages", stage=stage, steps=None)
-
-
-def _scored(kind: str) -> list[Any]:
-    return _rows("score_functions", "five score functions", kind=kind, steps=300)
 
 
 def matrices_and_division() -> str:
@@ -334,8 +313,15 @@ def matrices_and_division() -> str:
     return "helps" if min(divided) > median(other) else "hurts"
 
 
-STAGES = ("05", "06 no mask", "07", "08 no positions", "08", "09")
-SHORT = {"stage": "05", "seed": 0, "steps": 20}
+STAGES = {
+    "02": "02 one vector",
+    "05": "05 scaled dot product, W_q, W_k, W_v",
+    "07": "07 four heads",
+    "08": "08 rows and positions, no RNN reads",
+    "09": "09 two blocks read",
+    "10": "10 blocks write, too",
+}
+SHORT = {"stage": "05", "seed": 0, "steps": 20, "digits": 6}
 
 EXPERIMENTS = {
     "stages": Experiment(
