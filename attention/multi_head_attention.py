@@ -214,26 +214,6 @@ def collaborative_heads(q, k, v, mixing, d_head):
     return weights @ v  # (B, H, T_q, d_v)
 
 
-def attention_parameters(d_model, n_heads, d_head, bias=True):
-    """Count the parameters of multi-head attention, whose heads may have any size.
-
-    d_model  length of the vectors that come in and go out
-    n_heads  number of heads
-    d_head   length of a head's queries, keys and values; n_heads · d_head need not be d_model
-    bias     whether the four projections have one
-    returns  an int
-
-    Refuses sizes below 1.
-
-    >>> attention_parameters(d_model=512, n_heads=8, d_head=64)
-    1050624
-    """
-    demand.counts(d_model=d_model, n_heads=n_heads, d_head=d_head)
-    inner = n_heads * d_head
-    weights, biases = 4 * d_model * inner, 3 * inner + d_model
-    return weights + biases if bias else weights
-
-
 class Sublayers(nn.Module):
     """The parts of lesson 09's layers, each of which decides in `forward` how to join them.
 

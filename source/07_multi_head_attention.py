@@ -69,16 +69,6 @@ print("one head, each key in a row of its own:", (0.5 * placed[0] + 0.5 * placed
 # No loop over heads is needed: all $W_q^h$ stand side by side in one matrix, and the heads are one
 # more axis.
 #
-# By hand, one query and one key. Each of two heads scores its own half of the features:
-
-# %%
-q_by_hand, k_by_hand = [1.0, 2.0, 0.0, 3.0], [2.0, 1.0, 5.0, 1.0]
-for h in range(2):
-    part = slice(2 * h, 2 * h + 2)
-    score = sum(a * b for a, b in zip(q_by_hand[part], k_by_hand[part], strict=True)) / math.sqrt(2)
-    print(f"head {h}: q {q_by_hand[part]} · k {k_by_hand[part]} / √2 = {score:.2f}")
-
-# %% [markdown]
 # ## Splitting and merging
 # Head *h* (counted from 0) gets the features *h* · d_head to (*h* + 1) · d_head − 1 of **every**
 # position.
@@ -358,8 +348,8 @@ experiments.silence(*trained[2])
 # removed at little cost (lesson 17).
 #
 # ## What more heads cost
-# At the paper's base size, the four projections of this layer have 1 050 624 parameters,
-# whatever the number of heads.
+# At the paper's base size, the four projections of this layer have 4 · (512² + 512) = 1 050 624
+# parameters, whatever the number of heads.
 #
 # ### Predict first
 # Memory is another matter: each head has its own table of weights. How many times as much memory

@@ -9,7 +9,6 @@ from attention.masked_attention import causal_mask
 from attention.multi_head_attention import (
     MultiHeadAttention,
     attend,
-    attention_parameters,
     share_heads,
     split_heads,
 )
@@ -157,9 +156,3 @@ def test_sizes_that_do_not_divide_are_refused_with_both_numbers():
         split_heads(torch.zeros(1, 2, 12), 5)
     with pytest.raises(ValueError, match="H_kv=3 does not divide n_heads=4"):
         share_heads(torch.zeros(1, 3, 2, 2), 4)
-
-
-def test_parameter_counts():
-    layer = MultiHeadAttention(512, 8)
-    assert sum(p.numel() for p in layer.parameters()) == attention_parameters(512, 8, 64)
-    assert attention_parameters(512, 8, 64, bias=False) == 4 * 512 * 512
