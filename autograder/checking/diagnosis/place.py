@@ -43,9 +43,8 @@ ASKED = (*RUNS, "load", "train")
 MOST_LETTERS, MOST_LINES = 80, 10**6  # of an expression's text; of a cell
 WRITTEN = 8  # numbers of a value that are written out
 ROOM = 2**28  # bytes
-ROUNDS = 2
 MOST_FOUND = 6  # places of which one is told
-WRONG, RIGHT = 3, 2  # calls of each kind that are tried before all are asked
+WRONG, RIGHT = 4, 3  # calls of each kind that are tried before all are asked
 # Of what is found beside the student's code.
 NUMBERS, LISTS, TEXTS = ("right", "at"), ("place", "lines"), ("way", "text", "within")
 FORM = dict.fromkeys(NUMBERS, int) | dict.fromkeys(LISTS, list) | dict.fromkeys(TEXTS, str)
@@ -86,33 +85,14 @@ def _place(
         calls.sort(key=lambda n: _size(_life(core, n)))
         tried = [n for n in calls if n in wrong][:WRONG]
         tried += [n for n in calls if n not in wrong][:RIGHT]
-        for _ in range(ROUNDS):
-            trials = [_trial(core, n, right[n], values) for n in tried]
-            found, missed = _first(answer, trials, (values, named), (core, right, left))
-            if found:
+        trials = [_trial(core, n, right[n], values) for n in tried]
+        for found in _found(answer, trials, values, named):
+            other = answer.exchanged(found["place"], found["way"], values[found["right"]])
+            replies = until_lost(replies_of({0: other}, core))
+            agree = all(n in left or _agree(got, right[n]) for n, got in enumerate(replies))
+            if agree and len(replies) == len(core):
                 return _told(found, core[tried[0]], trials[0], stage if left else "")
-            tried += missed[:1]  # what is wrong still is tried from the start
-            if not missed:
-                break
     return None
-
-
-def _first(
-    answer: AnyAnswer, trials: list[Any], values: Any, all_asked: Any
-) -> tuple[dict[str, Any], list[int]]:
-    """The first place in which all that is asked is right, but what is left to other stages.
-
-    With the numbers of calls that were wrong where no trial was.
-    """
-    missed, (core, right, left) = list[int](), all_asked
-    for found in _found(answer, trials, *values):
-        other = answer.exchanged(found["place"], found["way"], values[0][found["right"]])
-        replies = until_lost(replies_of({0: other}, core))
-        apart = [n for n, got in enumerate(replies) if n not in left and not _agree(got, right[n])]
-        if len(replies) == len(core) and not apart:
-            return found, []
-        missed += apart[:1]
-    return {}, missed
 
 
 def _is_core(question: Question) -> bool:
