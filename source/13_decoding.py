@@ -337,8 +337,7 @@ for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4
 # ```
 # beams = [a beam of BOS alone]; ended = []
 # max_length times:
-#     candidates = []
-#     for each beam: itself if it ends with EOS, else it and each possible token
+#     candidates: each beam that ends with EOS as it is, and each other one with each possible token
 #     beams = the K best candidates
 #     those of them that end with EOS and are not in ended yet go there
 # ended, sorted; then the beams that do not end with EOS; the first K of all, without BOS
