@@ -217,7 +217,8 @@ def hull(
     from scipy.spatial import ConvexHull  # slow to import
 
     ax = ax or panels(width=4.6, height=3.6)
-    values, context = _array(values), _array(context)
+    # Of another shape, values would end the process in ConvexHull.
+    values, context = (_array(one).reshape(len(one), 2) for one in (values, context))
     corners = values[ConvexHull(values).vertices]
     ax.fill(*corners.T, color=SKY, alpha=0.22, linewidth=0, label="convex hull")
     ax.plot(*context.T, ".", color=VERMILION, markersize=3, label="context")
