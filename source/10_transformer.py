@@ -69,9 +69,9 @@ experiments.steps_in_a_row()
 # At each position the decoder must predict a letter that it has not yet read. For “zwölf”:
 
 # %%
-says = ["z", "w", "ö", "l", "f", "EOS"]
-print("reads  " + "".join(f"{token:<5}" for token in ["BOS", *says[:-1]]))
-print("says   " + "".join(f"{token:<5}" for token in says))
+predicts = ["z", "w", "ö", "l", "f", "EOS"]
+print("reads     " + "".join(f"{token:<5}" for token in ["BOS", *predicts[:-1]]))
+print("predicts  " + "".join(f"{token:<5}" for token in predicts))
 
 # %% [markdown]
 # Position 3 (counting from 0) must predict “l”. It may see BOS, z, w and ö, the letter at its own

@@ -1,7 +1,6 @@
 """Lesson 10: positions of several kinds or none, tied tables, heads, and the order of the words."""
 
 import functools
-import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -283,22 +282,6 @@ def three_tests(Transformer: Model) -> None:
     written = translators.translations(model, corpus, pairs)
     right = sum(text == pair[2] for text, pair in zip(written, pairs, strict=True))
     print(f"one batch of 8: loss {losses[0]:.2f} to {losses[-1]:.3f} after 60 steps; {right} right")
-
-
-def train_small(Transformer: Model, first: int = 60) -> tuple[Any, Corpus]:
-    """Take the first of 300 steps of training, then load the weights that ship, after all 300.
-
-    returns  the trained model, and the corpus of numbers
-    """
-    model, corpus = _untrained(Transformer, translators.SEED)
-    batches = corpus.batches(translators.BATCH, STEPS, translators.SEED)
-    some = itertools.islice(batches, first)  # the learning rate goes as for all 300
-    losses = translators.train(model, some, STEPS, masked_cross_entropy)
-    kept = translators.load(model, "transformer")
-    here = losses[min(49, len(losses) - 1)]
-    print(f"loss after 50 steps {here:.3f}, in the shipped training {kept[49]:.3f}; ", end="")
-    print(f"at its end {kept[-1]:.4f}")
-    return model, corpus
 
 
 def weights_for(number: int, model: Any) -> tuple[dict[str, Tensor], list[str], list[str]]:
