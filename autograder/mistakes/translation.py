@@ -160,7 +160,7 @@ def within_longer_sentences():
     "bleu",
     hint="This is the mean of the sentences' BLEU. Add the statistics of all sentences first, and "
     "compute one BLEU of the sums.",
-    earns=("brevity",),
+    earns=("brevity", "no match"),
 )
 def averages_sentences(matches, totals, lengths, reference_lengths):
     scores = [
