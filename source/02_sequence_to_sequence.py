@@ -341,7 +341,7 @@ losses = train(model, corpus.batches(64, steps=300, seed=0), optimizer)
 # ready-made, and lesson 10 writes it out once more. The optimiser here is Adam, with two customary
 # additions that lesson 11 explains:
 #
-# <details><summary>The code of `translators.adam`</summary>
+# <details><summary>The code of <code>translators.adam</code></summary>
 #
 # ```python
 # optimizer = torch.optim.Adam(model.parameters(), lr=0.006)
@@ -507,7 +507,7 @@ for one in (encode_at_the_padded_end, right_encode):
     for digits in (2, 4, 6):
         batch = few + corpus.test_by_digits(at_most=1)[digits]
         texts = translators.translations(model, corpus, batch)[:3]
-        print(f"{one.__name__}, beside {digits} digits:", *(text[:20] for text in texts))
+        print(f"{one.__name__}, beside {digits} digits:", *(text[:20] or "–" for text in texts))
 
 # %% [markdown]
 # With the mistake, the translations of the same three numbers depend on what else is in the batch.

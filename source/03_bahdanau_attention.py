@@ -393,12 +393,12 @@ found = experiments.needed_words(right_without, model, corpus)
 compare(prediction, found["later letters"]["look"], "later letters that look at their word")
 
 # %% [markdown]
-# First letters look at their word, and most fail without it, and hardly any without another. Most
-# later letters do not need it: after "dr", only "dreißig" can follow here, and the decoder knows it
-# by heart. The softmax has to put the weight somewhere all the same. (Using the state *after* the
-# previous letter as the query does not help: letters look elsewhere at least as often, in three
-# runs, `experiments.train_one(True, True, 0, asks_after=True)`.) An alignment shows where the model
-# looked, not what it needed. Lesson 17 returns to this.
+# First letters look at their word. Most fail without it, and hardly any without another word. Most
+# later letters do not need theirs: after "dr", only "dreißig" can follow here, and the decoder
+# knows it by heart. The softmax has to put the weight somewhere all the same. (Using the state
+# *after* the previous letter as the query does not help: letters look elsewhere at least as often,
+# in three runs, `experiments.train_one(True, True, 0, asks_after=True)`.) An alignment shows where
+# the model looked, not what it needed. Lesson 17 returns to this.
 #
 # ## What if padding counts as words?
 # Two-digit numbers share a batch with one longer
