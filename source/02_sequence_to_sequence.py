@@ -383,10 +383,11 @@ experiments.translations(model, corpus)
 # %% demo=true
 for digits, share in translators.accuracy_by_digits(model, corpus).items():
     batch = corpus.batch(corpus.test_by_digits(at_most=100)[digits])
-    best, real = model(batch.source, batch.lengths, batch.target).argmax(dim=2), batch.target != PAD
+    best = model(**vars(batch)).argmax(dim=2)  # given source, lengths and target: teacher forcing
+    real = batch.target != PAD  # (B, T_q)
     right = (best == batch.target)[real].float().mean()
-    letters = f"{real.sum() / len(real):.1f} letters each, {right:.3f} right"
-    print(f"{digits} digits, {len(real):3d} numbers: {letters}; numbers {share:.2f} right")
+    each = f"{digits} digits, {len(real)} numbers of {real.sum() / len(real):.1f} letters"
+    print(f"{each}; right: {right:.3f} of the letters, {share:.2f} of the numbers")
 
 # %% [markdown]
 # Nearly all numbers of two and three digits are right, and hardly any of five and six. The source
