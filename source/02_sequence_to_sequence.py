@@ -383,8 +383,7 @@ experiments.translations(model, corpus)
 # %% demo=true
 for digits, share in translators.accuracy_by_digits(model, corpus).items():
     batch = corpus.batch(corpus.test_by_digits(at_most=100)[digits])
-    best = model(**vars(batch)).argmax(dim=2)  # given source, lengths and target: teacher forcing
-    real = batch.target != PAD  # (B, T_q)
+    best, real = model(**vars(batch)).argmax(dim=2), batch.target != PAD  # by teacher forcing
     right = (best == batch.target)[real].float().mean()
     each = f"{digits} digits, {len(real)} numbers of {real.sum() / len(real):.1f} letters"
     print(f"{each}; right: {right:.3f} of the letters, {share:.2f} of the numbers")
