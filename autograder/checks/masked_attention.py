@@ -40,7 +40,9 @@ PAST, DOCUMENTS, PADDING = "the past", "documents", "padding"
 @check(
     rests_on=(
         "A query sees a key if the key is not later than the query",
-        "belongs to the same document, and is no padding. Padding sees nothing.",
+        "belongs to the same document",
+        "and is no padding",
+        "Padding sees nothing.",
         "the queries are the last T_q of the T_k positions",
         "(B, T_q, T_k)  bool, True = may attend",
     ),
