@@ -34,6 +34,7 @@ from autograder.inside.messages.values import leaves, mapped, same
 
 TIMES = 8  # another way to the same result takes other steps, and may take more of them
 MOST = 1e-2  # of the largest number: where float32 does worse, it is the question that is at fault
+NOTHING = 1e-9  # a number below this is 0 but for the rounding of others
 WAYS = 4  # to round, by chance: two numbers that are alike may differ in float32
 COPY = (torch.ops.aten.clone, torch.ops.aten.set_)
 LIKE_THE_FIRST = ("again", "turns")  # probes that ask the check's own questions once more
@@ -135,7 +136,10 @@ def nearest(item: Check, seed: int, number: int, question: Question, got: Replie
 
 
 def alike(one: Any, other: Any, room: Any) -> bool:
-    """Whether the numbers of two replies, right or wrong, are as near to each other as that."""
+    """Whether the numbers of two replies, right or wrong, are as near to each other as that.
+
+    Or as near as float32 has numbers of their own size: wrong ones may be much larger.
+    """
     found = []
 
     def look(one: Any, other: Any, room: Any) -> None:
@@ -143,7 +147,8 @@ def alike(one: Any, other: Any, room: Any) -> bool:
         if off is None:
             found.append(same(one, other))
         else:  # where the right reply is of another build, there is no room
-            found.append(isinstance(room, float) and bool((off <= room).all()))
+            own = TIMES * 2**-23 * _most(other) / MOST
+            found.append(isinstance(room, float) and bool((off <= max(room, own, NOTHING)).all()))
 
     _paired(look, one, other, room)
     return all(found)

@@ -111,6 +111,11 @@ def test_a_reply_is_set_beside_the_right_one_to_the_same_question_only():
     assert run_check(item, LocalAnswer(wrong_once), 1, explain=False).lost == ("first",)
 
 
+@pytest.mark.parametrize(("off", "near"), [(1e-4, True), (1e-2, False)])
+def test_wrong_replies_are_compared_by_the_sizes_of_their_own_numbers(off, near):
+    assert alike(torch.tensor([1e3, 1.0]), torch.tensor([1e3, 1.0 + off]), 0.0) is near
+
+
 def test_replies_of_another_build_than_the_right_one_have_no_room():
     assert not alike(torch.ones(2), torch.ones(2) + 1e-9, ("ValueError", "no"))
     assert alike(torch.ones(2), torch.ones(2) + 1e-9, 1e-8)
