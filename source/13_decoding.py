@@ -298,7 +298,7 @@ from attention.provided.demand import counts, positive, within  # refuse what ma
 nexts = {BOS: [0.25, 0.75, 0], 3: [0.2, 0.4, 0.4], 4: [0, 0.5, 0.5]}  # of EOS, 3 and 4
 for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4, 4, 3, EOS]):
     p = math.prod(nexts[a][b - EOS] for a, b in zip([BOS, *ids], ids, strict=False))
-    print(f"{len(ids)} tokens   {p:.3f}   {ids}")
+    print(f"{p:.3f}  ", *("EOS" if token == EOS else token for token in ids))
 
 # %% [markdown]
 # With a beam of 2 the first step leaves [3] and [EOS]. In the second step [3, 3] and [3, 4] have
