@@ -191,7 +191,8 @@ from attention.training_on_gpu import training_memory
 # %%
 for B, T in ((1, 128), (16, 128), (16, 512)):
     parts = training_memory(B, T, d_model=512, n_heads=8, d_ff=2048, n_layers=6)
-    print(f"{B:2d} sentences of {T}:", *(f"{k} {v / 2**20:.0f} MiB" for k, v in parts.items()))
+    shown = [f"{part} {size / 2**20:.0f} MiB" for part, size in parts.items()]
+    print(f"B = {B:2d}, T = {T}:", *shown, sep="   ")
 
 # %% demo=true
 ax = experiments.memory_by_length(training_memory)
