@@ -206,15 +206,17 @@ def train_bpe(words, counts, n_merges):
     return merges
 
 
-def bpe_encode(text, merges):
+def bpe_encode(text, merges, split=split_words):
     """Turn a text into ids, by the merges in the order in which they were learned.
 
     text     str
     merges   list of pairs, from `train_bpe`
+    split    a function that cuts a text into words; `split_words` refuses lone surrogates with a
+             ValueError
     returns  list of ids
 
     Within each word, the pair that was learned first is merged first. No merge crosses the words
-    of `split_words`, which refuses lone surrogates with a ValueError.
+    of `split`.
 
     >>> bpe_encode("aab ab", [(97, 98), (32, 256)])
     [97, 256, 257]
@@ -222,7 +224,7 @@ def bpe_encode(text, merges):
     ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
     ids = []
     # exercise: about 7 lines
-    for piece in split_words(text):
+    for piece in split(text):
         word = list(piece.encode("utf-8"))
         while found := [(ranks[pair], i) for i, pair in enumerate(pairwise(word)) if pair in ranks]:
             rank, i = min(found)

@@ -7,9 +7,11 @@ import math
 
 import torch
 
+from attention.provided.stand_ins import Whole
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
+from autograder.inside.stand_ins import STAND_IN
 
 F64 = torch.float64
 LETTERS = "aabcéß日"  # of one, two and three bytes
@@ -303,8 +305,9 @@ def _trains(student, draw):
     without={"care": "a text and a list of pairs go in, whole numbers come out"},
     rests_on=(
         "Within each word, the pair that was learned first is merged first",
-        "No merge crosses the words of split_words",
-        "which refuses lone surrogates with a ValueError",
+        "No merge crosses the words of split",
+        "The words come from split",
+        "split_words refuses lone surrogates with a ValueError",
         "encode any text with it, and get the text back",
     ),
     stages={"one word of letters": 2, "any text": 1},
@@ -318,6 +321,9 @@ def bpe_encode(student, draw):
         if expect.stands("one word of letters"):
             _encodes_texts(student, draw)
             _encodes_rare_signs(student)
+        got = student("it's", [(116, 39)], {STAND_IN: Whole.__name__})
+        what = "with a `split` that leaves \"it's\" whole, and the merge t', it is"
+        _same(got, [105, 256, 115], f"{what} cut otherwise")
         for text in ("a\ud83d", "\udc00 b"):
             what = f"{text!r} holds half a character, a lone surrogate: a ValueError should say so"
             expect.raises(student, ValueError, text, [(97, 98)], what=what)

@@ -190,12 +190,12 @@ def word_by_word(words, counts, n_merges):
     hint="The longest token that fits is taken, from left to right. That is another algorithm "
     "(WordPiece); BPE repeats the merges in the order in which they were learned.",
 )
-def takes_the_longest_token(text, merges):
+def takes_the_longest_token(text, merges, split=split_words):
     tokens = [bytes([byte]) for byte in range(256)]
     for left, right in merges:
         tokens.append(tokens[left] + tokens[right])
     known, ids = {token: i for i, token in enumerate(tokens)}, []
-    for piece in split_words(text):
+    for piece in split(text):
         rest = piece.encode()
         while rest:
             size = next(n for n in range(len(rest), 0, -1) if rest[:n] in known)
@@ -205,9 +205,9 @@ def takes_the_longest_token(text, merges):
 
 
 @alternative("bpe_encode")
-def merge_after_merge(text, merges):
+def merge_after_merge(text, merges, split=split_words):
     ids = []
-    for piece in split_words(text):
+    for piece in split(text):
         word = list(piece.encode())
         for rank, pair in enumerate(merges):
             word = _merged(word, pair, 256 + rank)
@@ -216,9 +216,9 @@ def merge_after_merge(text, merges):
 
 
 @alternative("bpe_encode")
-def all_places_of_the_best_pair(text, merges):
+def all_places_of_the_best_pair(text, merges, split=split_words):
     ids, worst = [], len(merges)
-    for word in map(list, map(str.encode, split_words(text))):
+    for word in map(list, map(str.encode, split(text))):
         while len(word) > 1:
             rank = min(merges.index(p) if p in merges else worst for p in pairwise(word))
             if rank == worst:

@@ -1,13 +1,12 @@
 """Answers to lesson 08 that were written without a look at its checks."""
 
-import functools
 import math
 from collections import Counter
 from itertools import pairwise
 
 import torch
 
-from attention.tokens_and_positions import WORD, PairIndex, split_words
+from attention.tokens_and_positions import PairIndex
 from tests.locked import right, wrong
 
 
@@ -151,61 +150,6 @@ def train_bpe_13(words, counts, n_merges):
             index.add(place)
         merges.append(pair)
     return merges
-
-
-@wrong("bpe_encode", cause="cuts at white space and so loses the spaces", kind="value")
-def bpe_encode_7(text, merges):
-    ids = []
-    for piece in text.split():
-        word = list(piece.encode("utf-8"))
-        for rank, pair in enumerate(merges):
-            word = _merge(word, pair, 256 + rank)
-        ids += word
-    return ids
-
-
-@wrong(
-    "bpe_encode", cause="encodes a lone surrogate as a question mark without an error", kind="error"
-)
-def bpe_encode_9(text, merges):
-    ids = []
-    for piece in WORD.findall(text):
-        word = list(piece.encode("utf-8", errors="replace"))
-        for rank, pair in enumerate(merges):
-            word = _merge(word, pair, 256 + rank)
-        ids += word
-    return ids
-
-
-@right("bpe_encode", how="replays all merges in their order on every word")
-def bpe_encode_10(text, merges):
-    ids = []
-    for piece in split_words(text):
-        word = list(piece.encode("utf-8"))
-        for new_id, pair in enumerate(merges, start=256):
-            if len(word) > 1:
-                word = _merge(word, pair, new_id)
-        ids.extend(word)
-    return ids
-
-
-@right(
-    "bpe_encode", how="cuts with WORD itself; Python's UnicodeEncodeError is a ValueError; cached"
-)
-def bpe_encode_11(text, merges):
-    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
-
-    @functools.cache
-    def tokens(piece):
-        word = list(piece.encode("utf-8"))
-        while len(word) > 1:
-            best = min(pairwise(word), key=lambda pair: ranks.get(pair, math.inf))
-            if best not in ranks:
-                break
-            word = _merge(word, best, 256 + ranks[best])
-        return word
-
-    return [token for piece in WORD.findall(text) for token in tokens(piece)]
 
 
 @wrong("bpe_decode", cause="fails for merges of merges: their parts are no bytes", kind="crash")

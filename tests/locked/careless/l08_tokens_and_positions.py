@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from attention.tokens_and_positions import PairIndex, split_words
+from attention.tokens_and_positions import PairIndex
 from tests.locked.careless import careless
 
 _known = {}
@@ -99,35 +99,6 @@ def train_bpe_2(words, counts, n_merges):
         words = [merge_pair_1(word, best, 256 + rank) for word in words]
         merges.append(best)
     return merges
-
-
-@careless("bpe_encode", "other_order", how="replays every merge, from the first to the last")
-def bpe_encode_1(text, merges):
-    ids = []
-    for piece in split_words(text):
-        word = list(piece.encode("utf-8"))
-        for rank, pair in enumerate(merges):
-            word = merge_pair_1(word, pair, 256 + rank)
-        ids += word
-    return ids
-
-
-@careless("bpe_encode", "module_state", how="remembers the words it has seen in a global dict")
-def bpe_encode_2(text, merges):
-    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
-    ids, key = [], tuple(tuple(pair) for pair in merges)
-    for piece in split_words(text):
-        if (piece, key) not in _known:
-            word = list(piece.encode("utf-8"))
-            while True:
-                there = [(ranks[p], i) for i, p in enumerate(pairwise(word)) if p in ranks]
-                if not there:
-                    break
-                rank, i = min(there)
-                word[i : i + 2] = [256 + rank]
-            _known[piece, key] = word
-        ids.extend(_known[piece, key])
-    return ids
 
 
 @careless("bpe_decode", "other_order", how="takes each token apart until only bytes are left")
