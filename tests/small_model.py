@@ -39,7 +39,7 @@ def packed(made):
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(f"{PACKAGE}/__init__.py", "raise SystemExit('it runs')\n")
         for name, content in made.items():
-            archive.writestr(f"{minilm.IN_THE_PACKAGE}/{name}", content)
+            archive.writestr(f"{minilm.SOURCE.inside}/{name}", content)
         about = (
             f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 0.1.0\nRequires-Dist: nothing-such\n"
         )

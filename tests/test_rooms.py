@@ -82,6 +82,7 @@ MAY_IMPORT = {
     "pages": ("building", *TRAIN, *LESSON),
     "search": (*TRAIN, *LESSON),
     "translate": (*TRAIN, *LESSON),
+    "chat": (*TRAIN, *LESSON),
     "write": (*TRAIN, *LESSON),
     "experiments": (*TRAIN, *LESSON),
     **dict.fromkeys(TRAIN, LESSON),

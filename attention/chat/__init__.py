@@ -1,0 +1,1 @@
+"""`python -m attention.chat`: a published chat model answers. Read __main__.py first."""

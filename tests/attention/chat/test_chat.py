@@ -1,0 +1,72 @@
+"""`python -m attention.chat`: answers as they come, and one sentence for errors."""
+
+import io
+import sys
+
+import pytest
+
+from attention.chat import __main__ as chat
+from attention.provided.models import gguf
+from attention.provided.models.decoders import smollm2
+from tests import small_chat_model
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chat") / smollm2.NAME
+    small_chat_model.write(path)
+    return gguf.GGUF(path)
+
+
+@pytest.fixture
+def talk(file, monkeypatch, capsys):
+    """A function that runs the command on lines of input; returns its status and what it prints."""
+
+    def run(lines, *words):
+        monkeypatch.setattr(smollm2, "read", lambda: file)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+        status = chat.main(["--length", "8", "--temperature", "3", *words])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_each_line_is_answered_until_the_input_ends(talk):
+    status, said, wrong = talk("the cat\nthat mat\n")
+    assert (status, len(said.strip()) > 10, wrong) == (0, True, "")
+    assert talk("the cat\nthat mat\n")[1] == said
+    assert talk("the cat\n\nthat mat\n")[1] in said  # an empty line ends it
+
+
+def test_the_system_and_the_seed_count(talk):
+    plain = talk("the cat\n")[1]
+    assert talk("the cat\n", "--system", "that mat is there")[1] != plain
+    drawn = [talk("the cat\n", "--seed", str(seed))[1] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_ctrl_c_ends_an_answer_and_not_the_conversation(talk, monkeypatch):
+    asked = []
+
+    def interrupted(model, tokens, messages, *rest):
+        asked.append(list(messages))
+        rest[-1](tokens.encode("cat")[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chat, "answer", interrupted)
+    status, said, _ = talk("the cat\nthat mat\n")
+    assert (status, said) == (0, "c\nc\n")
+    assert asked[1] == [("user", "the cat"), ("assistant", "c"), ("user", "that mat")]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--temperature", "-1"], "--temperature must be at least 0, not -1.0"),
+        (["--length", "0"], "--length must be at least 1, not 0"),
+        (["--length", "9000"], "begin a new one"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(talk, words, sentence):
+    status, _, wrong = talk("the cat\n", *words)
+    assert status == 1 and sentence in wrong and "Traceback" not in wrong
