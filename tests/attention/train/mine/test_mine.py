@@ -314,7 +314,7 @@ def test_a_notebook_is_told_what_there_is(every, library, tmp_path, capsys, monk
     shutil.copytree(every, tmp_path / "mine")
     show_pieces.show_pieces()
     said = capsys.readouterr().out
-    assert re.match(r"(\d+) of \1 pieces are yours: causal_mask, ", said)
+    assert re.match(r"(\d+) of \1 pieces are yours: masked_attention, ", said)
     assert said.endswith("--mine --folder runs/mine\n")
     shutil.copytree(library, tmp_path / "runs" / "mine")
     using.keep(collected.load(every), RunFolder(tmp_path / "runs" / "mine"))
