@@ -178,8 +178,9 @@ _ = plots.heatmap(weights[:16, :16], title="the head with the factor 10")
 
 # %% [markdown]
 # *Weights of the first 16 of 1000 positions, queries down, keys across: each query looks three
-# places back.* With the factor 10 every token is right, at all 1000 positions, with one matrix of
-# 64 × 64 numbers. Will training find this head? You will see below.
+# places back; the first three find nothing there and look at position 0.* With the factor 10 every
+# token from position 3 on is right, with one matrix of 64 × 64 numbers for all 1000 positions. Will
+# training find this head? You will see below.
 #
 # ## Order matters now
 # The two sentences again, with your positions added to the same rows:

@@ -291,9 +291,9 @@ experiments.three_tests(Transformer)
 # before it, so they must stay the same, too.)
 #
 # ## Training
-# Data, learning rate and 300 steps of 64 numbers are those of lessons 02 and 03. The loop is yours
-# of lesson 02, but the model finds the padding without being told the lengths. The cell takes the
-# first 60 steps. To train to the end, in about a minute, change 60 to 300.
+# Data, learning rate and 300 steps of 64 numbers are those of lessons 02 and 03. The loop is the
+# one that you wrote in lesson 02, but the model finds the padding without being told the lengths.
+# The cell takes the first 60 steps. To train to the end, in about a minute, change 60 to 300.
 
 # %% demo=true
 from attention.provided.data.numbers import numbers
