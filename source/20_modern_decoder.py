@@ -11,6 +11,7 @@
 #   **query-key norm** and a **sliding window**,
 # - show that your decoder computes what the code of Llama 3, Mistral and Qwen 3 computes, on tiny
 #   models,
+# - let a published chat model answer, in your own layers,
 # - write with a **cache**, and say how many bytes it takes,
 # - say which changes lowered the loss at a small size, and which did not.
 #
@@ -205,8 +206,8 @@ experiments.draw_gate(SwiGLU)
 # ### Exercise 20.3 · `ModernAttention`
 # ●●○ medium · 20 minutes · 4 points
 #
-# Graded in four parts: shared heads, turned (1), norms of queries and keys (1), a window (1), a past
-# and padding (1). Begin with the first, run the check, and go on from there.
+# Graded in four parts: shared heads, turned (1), norms of queries and keys (1), a window (1), a
+# past and padding (1). Begin with the first, run the check, and go on from there.
 #
 # - **Shared heads, turned.** There are `n_heads` heads of queries and `n_kv_heads` of keys and
 #   values, each of d_head numbers. Neighbouring query heads share one: with 6 and 2 heads, the
@@ -417,7 +418,7 @@ check.pair_up(pair_up)
 # | LLaMA 7B | `tied=False`: a matrix of its own scores the tokens |
 # | Llama 3 8B | the same, `base=500_000` and `eps=1e-5` |
 # | Mistral 7B | `tied=False`, `eps=1e-5` and a `window`, here of 4 tokens |
-# | Qwen 3 0.6B | `qk_norm=True`, `base=1_000_000`, and heads of 128 features, where d_model / H is 64 |
+# | Qwen 3 0.6B | `qk_norm=True`, `base=1_000_000`, and `d_head=128`, twice d_model / H |
 
 # %% demo=true
 _ = experiments.compare_with_transformers(ModernDecoder, pair_up)
@@ -569,6 +570,39 @@ experiments.write_on("It is a truth", ModernDecoder, generate_with_cache)
 # In a clone of the course, `make glass` writes [a page](../../book/_build/html/writer.html) in
 # which it writes before your eyes, and shows for each token what else it might have written.
 #
+# ## It answers
+# Now a model that others trained. **SmolLM2-135M-Instruct** is a Llama of 30 layers: d_model = 576,
+# 9 heads over 3 of keys and values, d_ff = 1 536, a base of 100 000, one table of 49 152 tokens.
+# Its 134.5 million numbers lie in a file of 98 MB, 4 bits for most of them, and become float32 when
+# they are read. The file is not part of the course; `autograder data fetch smollm2` fetches it.
+#
+# It was trained to continue texts in which two people take turns, so a question becomes such a
+# text. `<|im_start|>` and `<|im_end|>` are tokens of their own, and the second is the EOS at which
+# your `generate_with_cache` stops:
+#
+# ```
+# <|im_start|>system
+# You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
+# <|im_start|>user
+# What is the capital of France?<|im_end|>
+# <|im_start|>assistant
+# ```
+
+# %% demo=true
+experiments.ask(ModernDecoder, generate_with_cache)
+
+# %% [markdown]
+# Attention, norms, gates and cache are yours. The model is small: it knows the spider and the capital, and makes up a product (17 · 23 is
+# 391). What does one number of its settings do? Here the base is 10 000, as in lesson 08, and all
+# else is kept:
+
+# %% demo=true
+experiments.ask(ModernDecoder, generate_with_cache, experiments.QUESTIONS[:1], base=10_000.0)
+
+# %% [markdown]
+# All weights load without an error, and the model rambles. In a clone of the course,
+# `python -m attention.chat` lets you talk with it.
+#
 # ## What the cache takes
 # For each position that is kept, each layer holds a key and a value in each of the `n_kv_heads`
 # heads, of d_head numbers each:
@@ -629,8 +663,8 @@ experiments.draw_caches(cache_bytes)
 # and value became three learned views of a token, scores were divided by √d and masked, and
 # several heads did this side by side: that is attention. Positions, residuals and norms turned it
 # into a deep model. Training and decoding turned this into a translator, a language model and a
-# classifier of images. Your layers ran a model that others had trained, and now you can read, and
-# build, what is trained today.
+# classifier of images. Your layers ran two models that others had trained, a BERT and one that
+# answers, and now you can read, and build, what is trained today.
 #
 # **Where to go next.** Train a model on your own sentences, with `python -m attention.train`.
 # Read a paper from the lists of this course beside your code. Write the tiles of lesson 18 as one
@@ -671,5 +705,7 @@ experiments.draw_caches(cache_bytes)
 # - M. Dehghani et al. (2023). *Scaling vision Transformers to 22 billion parameters.*
 #   [arXiv:2302.05442](https://arxiv.org/abs/2302.05442)
 # - A. Jiang et al. (2023). *Mistral 7B.* [arXiv:2310.06825](https://arxiv.org/abs/2310.06825)
+# - L. B. Allal et al. (2025). *SmolLM2: when Smol goes big.*
+#   [arXiv:2502.02737](https://arxiv.org/abs/2502.02737)
 # - H. Touvron et al. (2023). *LLaMA: open and efficient foundation language models.*
 #   [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)

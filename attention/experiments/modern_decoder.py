@@ -43,9 +43,9 @@ from attention.multi_head_attention import split_heads
 from attention.provided.data import novels
 from attention.provided.data.tokens import EOS
 from attention.provided.figures import plots, seeds
-from attention.provided.models.decoders import llama, small_writer
+from attention.provided.models.decoders import llama, small_writer, smollm2
 from attention.provided.training_steps import fewer
-from attention.tokens_and_positions import bpe_decode, rotary
+from attention.tokens_and_positions import bpe_decode, bpe_encode, rotary
 
 Piece = Callable[..., Any]
 
@@ -309,6 +309,36 @@ def write_on(
     ids = generate_with_cache(model, tokens_of(begin)[None], sampler(temperature), length)
     for line in (begin + bpe_decode(ids[0].tolist(), merges())).split("\n"):
         print(textwrap.fill(line, 96))
+
+
+QUESTIONS = (
+    "What is the capital of France?",
+    "How many legs has a spider?",
+    "What is 17 times 23?",
+)
+
+
+def ask(
+    ModernDecoder: Piece,
+    generate_with_cache: Piece,
+    questions: Sequence[str] = QUESTIONS,
+    **changed: Any,
+) -> None:
+    """Print what the published chat model answers, in your own pieces; or how to fetch it.
+
+    changed  arguments of the ModernDecoder that are not those of its file
+    """
+    if not smollm2.available():
+        print(f"SmolLM2 is not here. {smollm2.SOURCE.command()} fetches it, 98 MB, then try again.")
+        return
+    file = smollm2.read()
+    tokens = smollm2.Tokens(file, bpe_encode)
+    model = smollm2.load(ModernDecoder, file, **changed)
+    for question in questions:
+        ids = torch.tensor([tokens.encode(smollm2.prompt([("user", question)]))])
+        new = generate_with_cache(model, ids, lambda scores: scores.argmax(dim=1), fewer(40))
+        print(question)
+        print(textwrap.indent(tokens.decode(new[0].tolist()), "    "))
 
 
 def learn_briefly(ModernDecoder: Piece, steps: int = 120) -> list[float]:

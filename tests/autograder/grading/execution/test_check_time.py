@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from autograder.checking.run_check import run_check
+from autograder.checking.run_check import OutOfOwnTime, run_check
 from autograder.grading.classroom import sample_class
-from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting
+from autograder.grading.execution.check_limits import OwnTime, Waiting
 from autograder.grading.notebook.submission import parse
 from autograder.inside.limits import Limits
 from autograder.sandbox.sandbox import Sandbox
