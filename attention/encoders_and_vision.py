@@ -27,7 +27,6 @@ def mean_pooling(x, mask=None):
     tensor([[2.]])
     """
     demand.masks(mask=mask)
-    # exercise: about 4 lines
     if mask is None:
         return x.mean(dim=1)
     total = x.masked_fill(~mask.unsqueeze(-1), 0.0).sum(dim=1)  # (B, d_model)
@@ -242,7 +241,6 @@ def blank_each_patch(images, size):
             [1., 1., 0.]])
     """
     demand.counts(size=size)
-    # exercise: about 6 lines
     height, width = images.shape[2:]
     copies = []
     for top in range(0, height, size):

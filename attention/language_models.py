@@ -31,7 +31,6 @@ def join_text_and_summary(texts, summaries):
             [0, 0, 1, 1, 0, 0]], dtype=torch.int32)
     """
     demand.counts(B=len(texts))
-    # exercise: about 7 lines
     rows = [[*text, SEP, *summary, EOS] for text, summary in zip(texts, summaries, strict=True)]
     tokens = torch.full((len(rows), max(map(len, rows))), PAD)  # (B, T)
     counted = torch.zeros_like(tokens, dtype=torch.bool)  # (B, T)
@@ -174,7 +173,6 @@ def compress(x, weight):
     tensor([21., 43.])
     """
     demand.counts(stride=len(weight))
-    # exercise: about 3 lines
     stride, n = len(weight), x.shape[-2] // len(weight)
     stretches = x[..., : n * stride, :].unflatten(-2, (n, stride))  # (..., n, stride, d_in)
     return torch.einsum("...nsd,sde->...ne", stretches, weight)

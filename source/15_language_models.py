@@ -14,7 +14,7 @@
 # - read a table that compares such models with trivial baselines,
 # - ★ share out tokens among **experts**, and measure how evenly.
 #
-# **Time** 105 minutes, ★ 35 more · **Points** 13 · **GPU** not needed · **You need** lessons 06 to
+# **Time** 85 minutes, ★ 35 more · **Points** 11 · **GPU** not needed · **You need** lessons 06 to
 # 10 and 13
 
 # %%
@@ -85,32 +85,13 @@ for t in range(len(row) - 1):
 # A pure language model counts all of these tokens in its loss, and so do Liu et al. Here only those
 # after SEP count, because the text will be given.
 #
-# ### Exercise 15.1 · `join_text_and_summary`
-# ●○○ easy · 10 minutes · 1 point
-#
-# Make the batch: lists of different lengths become two tensors.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Make the rows as lists. Then fill a tensor of PAD, as wide as the longest, row by row.
-# </details>
-# <details><summary>Hint 2 · what counts</summary>
-#
-# SEP stands at index `len(text)`. EOS counts: the model should learn to stop.
-# </details>
-# <details><summary>Hint 3 · the dtypes</summary>
-#
-# `torch.full((B, T), PAD)` makes int64. `torch.zeros(B, T, dtype=torch.bool)` is False everywhere.
-# </details>
+# This is how such a batch is made:
 
-# %% exercise="join_text_and_summary"
+# %% given="join_text_and_summary"
 from attention.language_models import join_text_and_summary
 
-# %% check="join_text_and_summary" points=1
-check.join_text_and_summary(join_text_and_summary)
-
 # %% [markdown]
-# ### Exercise 15.2 · `language_model_loss`
+# ### Exercise 15.1 · `language_model_loss`
 # ●●○ medium · 15 minutes · 2 points
 #
 # The tokens are both input and target, shifted by one. PAD and `counted` concern the token *to be
@@ -152,7 +133,7 @@ check.language_model_loss(language_model_loss)
 # A decoder layer without cross-attention is an *encoder* layer with a causal mask, so we use the
 # `Encoder` of lesson 10. Padding needs no mask: it comes at the end, where no real token sees it.
 #
-# ### Exercise 15.3 · `DecoderOnly`
+# ### Exercise 15.2 · `DecoderOnly`
 # ●●○ medium · 12 minutes · 2 points
 #
 # Write `forward`. `embed` and `sinusoidal_positions` from lesson 08 and `causal_mask` from lesson
@@ -309,7 +290,7 @@ _ = experiments.who_may_look(T=24, block=6, stride=3)
 # compressed layer two positions in three do not even see themselves, because their stretch has not
 # ended. Each kind makes up for what the other lacks.
 #
-# ### Exercise 15.4 · `local_block_attention`
+# ### Exercise 15.3 · `local_block_attention`
 # ●●○ medium · 15 minutes · 2 points
 #
 # A (T, T) mask would save nothing. Make the blocks an axis of their own: `masked_attention` takes
@@ -345,31 +326,14 @@ from attention.language_models import local_block_attention
 check.local_block_attention(local_block_attention)
 
 # %% [markdown]
-# ### Exercise 15.5 · `compress`
-# ●●○ medium · 10 minutes · 1 point
-#
-# Write the convolution that moves by its own width. Every place in the kernel has a matrix of its
-# own: $y_j = \sum_s x_{j \cdot \mathrm{stride} + s}\, W_s$.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Cut the sequence into stretches of `stride` neighbours. Multiply each vector by the matrix of its
-# place, and add up within the stretch.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# (..., n, stride, d_in) with (stride, d_in, d_out): `einsum` can sum over two axes. Or flatten both
-# into one, in both tensors, for a single matrix product.
-# </details>
+# In the other kind of layer, one key stands for a stretch. Each place in the stretch has its own
+# matrix: $y_j = \sum_s x_{j \cdot \mathrm{stride} + s}\, W_s$.
 
-# %% exercise="compress"
+# %% given="compress"
 from attention.language_models import compress
 
-# %% check="compress" points=1
-check.compress(compress)
-
 # %% [markdown]
-# ### Exercise 15.6 · `memory_compressed_attention`
+# ### Exercise 15.4 · `memory_compressed_attention`
 # ●●● hard · 15 minutes · 2 points
 #
 # The keys and values are already compressed. Which query may see which key? The mask has T rows,
@@ -536,7 +500,7 @@ compare(prediction, half, "found by the decoder that reads half, median of three
 # $$y = \sum_{e\ \in\ \text{top } k} g_e \cdot \mathrm{FFN}_e(x)
 # \qquad g = \mathrm{softmax}\big(\text{the } k \text{ best of } x W_r\big)$$
 #
-# ### Exercise 15.7 · `top_k_gate` ★
+# ### Exercise 15.5 · `top_k_gate` ★
 # ●●○ medium · 10 minutes · 2 points
 #
 # From the scores of E experts for each token, make the weights $g$: k of them sum to 1, the others
@@ -568,7 +532,7 @@ check.top_k_gate(top_k_gate)
 # Counts have no gradient, probabilities do: reducing the sum lowers the probability of experts that
 # are chosen too often.
 #
-# ### Exercise 15.8 · `load_balance_loss` ★
+# ### Exercise 15.6 · `load_balance_loss` ★
 # ●●○ medium · 10 minutes · 1 point
 #
 # Write this loss. If all experts get equally many tokens, with the same probabilities, it is 1; if

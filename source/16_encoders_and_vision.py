@@ -11,7 +11,7 @@
 # - cut an image into patches and train a **vision Transformer** on them,
 # - ★ test a map of attention over an image against simple controls.
 #
-# **Time** 105 minutes, ★ 15 more · **Points** 16 · **GPU** not needed · **You need** lessons 06 to
+# **Time** 97 minutes, ★ 5 more · **Points** 13 · **GPU** not needed · **You need** lessons 06 to
 # 10
 
 # %%
@@ -75,27 +75,13 @@ print("context  ", [round(sum(w * token[i] for w, token in pairs), 3) for i in (
 # The weights are 3 : 1 : 3. With a query of zeros all weights are equal, and attention pooling *is*
 # the mean.
 #
-# ### Exercise 16.1 · `mean_pooling`
-# ●○○ easy · 8 minutes · 1 point
-#
-# The mean of the real tokens. Only the mask says which tokens are real: the padding may hold any
-# finite numbers, and the real tokens need not come first. A real token may be all zeros. A sequence
-# without a real token gives zeros. `mask=None` means that all tokens are real.
-#
-# <details><summary>Hint 1 · the shapes</summary>
-#
-# A mean is a sum divided by a count. To meet `x`, the mask needs one more axis at its end. The
-# counts should be (B, 1); `clamp(min=…)` keeps them from being 0.
-# </details>
+# This is the mean of the real tokens. Only the mask says which tokens are real:
 
-# %% exercise="mean_pooling"
+# %% given="mean_pooling"
 from attention.encoders_and_vision import mean_pooling
 
-# %% check="mean_pooling" points=1
-check.mean_pooling(mean_pooling)
-
 # %% [markdown]
-# ### Exercise 16.2 · `attention_pooling`
+# ### Exercise 16.1 · `attention_pooling`
 # ●●○ medium · 12 minutes · 2 points
 #
 # Attention with one query, for any number of axes in front: (T, d_model), (B, T, d_model), or
@@ -124,13 +110,13 @@ check.attention_pooling(attention_pooling)
 # sentences of a document, with a query for each level. Short sentences are padded with empty words,
 # short documents with empty sentences.
 #
-# ### Exercise 16.3 · `HierarchicalAttention`
+# ### Exercise 16.2 · `HierarchicalAttention`
 # ●●○ medium · 15 minutes · 3 points
 #
 # In stages, each earned by itself: without a mask (1), with padded words (1), with empty sentences
 # (1).
 #
-# Write `forward`. Each level is what you wrote in 16.2: call that, or `masked_attention` twice. A
+# Write `forward`. Each level is what you wrote in 16.1: call that, or `masked_attention` twice. A
 # real sentence may have a vector of zeros, and is weighed all the same. The layer is trained below,
 # so a gradient must reach every weight.
 #
@@ -192,7 +178,7 @@ picked = experiments.what_a_reader_picks(readers["two levels"])
 # | **decoder-only**: GPT | each sees its past | predict the next token | going on with a text |
 # | **encoder–decoder**: T5 | source: all; target: past | write the target | translation |
 #
-# ### Exercise 16.4 · `EncoderClassifier`
+# ### Exercise 16.3 · `EncoderClassifier`
 # ●●● hard · 20 minutes · 3 points
 #
 # In stages, each earned by itself: `cls` in front (1), the positions (1), with a mask (1).
@@ -227,7 +213,7 @@ check.EncoderClassifier(EncoderClassifier)
 # guesses 15 % of the words from both sides. Here all of these are replaced by [MASK], in BERT 80 %.
 # After this **pre-training**, the whole model is trained on a few labelled texts: **fine-tuning**.
 #
-# ### Exercise 16.5 · `mask_tokens`
+# ### Exercise 16.4 · `mask_tokens`
 # ●●○ medium · 10 minutes · 2 points
 #
 # Hide tokens, and say which ones are to be guessed. Where nothing is hidden the encoder reads the
@@ -284,7 +270,7 @@ compare(prediction, gain, "more right with 30 labels, median of three seeds")
 # positions are added, the encoder lets all look at all, and what comes out at CLS goes into the
 # head.](figures/vision_transformer.svg)
 #
-# ### Exercise 16.6 · `patchify`
+# ### Exercise 16.5 · `patchify`
 # ●●○ medium · 15 minutes · 2 points
 #
 # The patches are counted as one reads, from the top left. Within a patch the numbers go channel by
@@ -308,7 +294,7 @@ from attention.encoders_and_vision import patchify
 check.patchify(patchify)
 
 # %% [markdown]
-# ### Exercise 16.7 · `break_patchify` · Break this answer
+# ### Exercise 16.6 · `break_patchify` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # This answer cuts all of the digits below correctly. Find images for which it does not.
@@ -448,23 +434,10 @@ differences = experiments.fixed_and_variable_weights(model)
 # The row of [CLS] in the last layer says how much each patch is looked at. That looks like an
 # explanation. Is it one? You can test whether a patch matters: blank it, and see how much of the
 # probability of the right class is lost. This is **occlusion** (Zeiler and Fergus, 2014).
-#
-# ### Exercise 16.8 · `blank_each_patch` ★
-# ●●○ medium · 12 minutes · 2 points
-#
-# A copy of each image for each patch, in which that patch, and only that, is 0.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Two loops, over the top and the left edges of the patches, `range(0, height, size)` and so on.
-# Every copy starts from the image as it was: `clone()`. Stack the copies along axis 1.
-# </details>
+# Here is what makes the copies, one for each patch:
 
-# %% exercise="blank_each_patch"
+# %% given="blank_each_patch"
 from attention.encoders_and_vision import blank_each_patch
-
-# %% check="blank_each_patch" points=2
-check.blank_each_patch(blank_each_patch)
 
 # %% demo=true
 axes = experiments.where_it_looks(model, blank_each_patch)

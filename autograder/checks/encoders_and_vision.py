@@ -40,56 +40,6 @@ def _with_a_zero(x):
     return x
 
 
-@check(
-    rests_on=(
-        "The mean of the real tokens.",
-        "the real tokens need not come first",
-        "A real token may be all zeros",
-        "A sequence without a real token gives zeros.",
-        "`mask=None` means that all tokens are real.",
-    )
-)
-def mean_pooling(student, draw):
-    """By hand, then loops over the real tokens: gaps, nothing at all, sizes of one."""
-    x = _tensor(1, 10, 3, 30, 80, 800).view(1, 3, 2)
-    pooled = student(x, _bools([1, 1, 0]))
-    expect.shape(pooled, (1, 2), axes="B, d_model")
-    what = "the mean of (1, 10) and (3, 30), with (80, 800) as padding, is wrong"
-    expect.close(pooled, _tensor(2, 20).view(1, 2), what)
-    expect.close(student(x), _tensor(28, 280).view(1, 2), "without a mask, all three count")
-    zeros = x * _tensor(1, 0, 1).view(3, 1)
-    what = "the mean of (1, 10) and a real token of zeros is wrong: only the mask says what is real"
-    expect.close(student(zeros, _bools([1, 1, 0])), _tensor(0.5, 5).view(1, 2), what)
-    nothing = student(x, _bools([0, 0, 0]))
-    what = "a sequence without a real token should give zeros"
-    expect.close(nothing, torch.zeros(1, 2, dtype=F64), what)
-    _compare_means(student, draw, 3, 5, 7)
-    for sizes in ((4, 1, 3), (1, 6, 2), (5, 3, 1)):
-        with expect.care():
-            _compare_means(student, draw, *sizes)
-
-
-def _compare_means(student, draw, B, T, d_model):
-    x, mask = _with_a_zero(draw.normal(B, T, d_model)), _gappy(draw, B, T)
-    x[~mask] *= 300
-    sizes = f"with B={B}, T={T} and d_model={d_model}"
-    what = f"{sizes} it differs from a loop over the real tokens"
-    expect.close(student(draw.strided(x), draw.strided(mask)), _means(x, mask), what)
-    what = f"{sizes} and no mask it differs from a loop over all tokens"
-    expect.close(student(x, None), _means(x, torch.ones(B, T)), what)
-
-
-def _means(x, mask):
-    rows = []
-    for sequence, kept in zip(x, mask, strict=True):
-        total, count = torch.zeros(x.shape[2], dtype=x.dtype), 0
-        for vector, real in zip(sequence, kept.tolist(), strict=True):
-            if real:
-                total, count = total + vector, count + 1
-        rows.append(total / max(count, 1))
-    return torch.stack(rows)
-
-
 def _pooled(x, query, mask=None):
     """PyTorch's attention with one query, and its weights; zeros where nothing may be seen."""
     mask = torch.ones(x.shape[:-1], dtype=torch.bool) if mask is None else mask
@@ -167,7 +117,7 @@ def _compare(student, draw, x, query, mask, where):
     },
     rests_on=(
         "begin as zeros: every weight is the same at first",
-        "Each level is what you wrote in 16.2",
+        "Each level is what you wrote in 16.1",
         "A real sentence may have a vector of zeros",
         "three tensors: documents (B, d_model), sentence_weights (B, S)",
         "a sentence without a real word has weight 0",
@@ -542,46 +492,3 @@ def _images_to_cut(images, size):
     counterexamples.shaped("B, C, height, width")(images)
     whole = type(size) is int and size > 0
     expect.true(whole, "a patch has no such side", expect.describe(size), "a whole number from 1")
-
-
-@check(
-    rests_on=(
-        "A copy of each image for each patch",
-        "in which that patch, and only that, is 0",
-        "(B, N, C, height, width)",
-        "counted as in `patchify`",
-    )
-)
-def blank_each_patch(student, draw):
-    """By hand; then each copy is 0 where the patch is, and the image elsewhere."""
-    image = torch.arange(1, 9, dtype=F64).view(1, 1, 2, 4)
-    copies = student(image, 2)
-    expect.shape(copies, (1, 2, 1, 2, 4), axes="B, N, C, height, width")
-    expected = _tensor(0, 0, 3, 4, 0, 0, 7, 8).view(2, 4)
-    what = "of the image 1 2 3 4 / 5 6 7 8 with P=2, copy 0 should lack its left half only"
-    expect.close(copies[0, 0, 0], expected, what)
-    expected = _tensor(1, 2, 0, 0, 5, 6, 0, 0).view(2, 4)
-    what = "of the image 1 2 3 4 / 5 6 7 8 with P=2, copy 1 should lack its right half only"
-    expect.close(copies[0, 1, 0], expected, what)
-    for sizes in ((2, 3, 4, 10, 2), (3, 2, 9, 6, 3)):
-        _compare_copies(student, draw, *sizes)
-    for sizes in ((1, 1, 5, 2, 1), (5, 2, 3, 3, 3), (2, 1, 6, 3, 3)):
-        with expect.care():
-            _compare_copies(student, draw, *sizes)
-
-
-def _compare_copies(student, draw, B, C, height, width, size):
-    images = draw.normal(B, C, height, width, scale=100)
-    got = student(draw.strided(images), size)
-    N = height // size * (width // size)
-    expect.shape(got, (B, N, C, height, width), axes="B, N, C, height, width")
-    what = f"for {B} images of {C} × {height} × {width} and P={size} a copy is wrong"
-    expect.close(got, _blanked(images, size), what)
-
-
-def _blanked(images, size):
-    """Pixel by pixel: copy n lacks the pixels of patch n."""
-    height, width = images.shape[2:]
-    row, column = torch.arange(height)[:, None] // size, torch.arange(width) // size
-    number = row * (width // size) + column  # (height, width): the patch of each pixel
-    return torch.stack([images * (number != n) for n in range(int(number.max()) + 1)], dim=1)

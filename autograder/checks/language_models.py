@@ -25,62 +25,6 @@ def _ids(*rows):
 
 @check(
     rests_on=(
-        "Make one sequence of each pair: the text, SEP, the summary, EOS",
-        "tokens, int64, filled up with PAD at the end",
-        "counted, bool, True at the tokens of the summary and at their EOS",
-        "T is the length of the longest sequence of the batch",
-    )
-)
-def join_text_and_summary(student, draw):
-    """By hand; then item by item, texts and summaries that are empty or repeat themselves."""
-    tokens, counted = expect.parts(student([[7, 8, 9], [7]], [[8], [9]]), "tokens", "counted")
-    expect.shape(tokens, (2, 6), axes="B, T")
-    expect.dtype(tokens, torch.int64)
-    right = _joined([[7, 8, 9], [7]], [[8], [9]])
-    expect.close(tokens, right[0], "the tokens of 7 8 9 → 8 and of 7 → 9 are wrong")
-    expect.shape(counted, (2, 6), axes="B, T")
-    expect.dtype(counted, torch.bool)
-    expect.close(counted, right[1], "what counts of 7 8 9 → 8 and of 7 → 9 is wrong")
-    what = "where the longest text is not with the longest summary"
-    _same_pairs(student, [[7, 8, 9], [7]], [[8], [9, 6, 5]], what)
-    for B, longest in ((3, 7), (5, 4), (4, 2)):
-        pairs = [[_words(draw, longest) for _ in range(B)] for _ in range(2)]
-        _same_pairs(student, *pairs, f"for {B} random pairs")
-    _same_pairs(student, [[7, 9, 9], [8]], [[9, 9], [8]], "where text and summary share words")
-    with expect.care():
-        _same_pairs(student, [[], [5]], [[6, 7], []], "with an empty text and an empty summary")
-    with expect.care():
-        _same_pairs(student, [[4]], [[5, 6, 7, 8]], "with one pair")
-    for B, longest in ((1, 6), (2, 1)):
-        pairs = [[_words(draw, longest, 0) for _ in range(B)] for _ in range(2)]
-        with expect.care():
-            _same_pairs(student, *pairs, f"for {B} random pairs, some of them empty,")
-
-
-def _words(draw, longest, shortest=1):
-    size = int(draw.integers(shortest, longest + 1, 1))
-    return draw.integers(4, 60, size).tolist()
-
-
-def _joined(texts, summaries):
-    rows, marks = [], []
-    for text, summary in zip(texts, summaries, strict=True):
-        rows.append(list(text) + [SEP] + list(summary) + [EOS])
-        marks.append([False] * (len(text) + 1) + [True] * (len(summary) + 1))
-    T = max(len(row) for row in rows)
-    tokens = [row + [PAD] * (T - len(row)) for row in rows]
-    return torch.tensor(tokens), torch.tensor([row + [False] * (T - len(row)) for row in marks])
-
-
-def _same_pairs(student, texts, summaries, where):
-    tokens, counted = expect.parts(student(texts, summaries), "tokens", "counted")
-    right = _joined(texts, summaries)
-    expect.close(tokens, right[0], f"{where} the tokens are wrong")
-    expect.close(counted, right[1], f"{where} what counts is wrong")
-
-
-@check(
-    rests_on=(
         "Average -log p(next token) over all tokens that were to be predicted",
         "The first token is not predicted by anything, and PAD never counts",
         "What does not count may have an infinite loss",
@@ -316,53 +260,6 @@ def _in_blocks(q, k, v, block):
     T = q.shape[-2]
     mask = [[s // block == t // block and s <= t for s in range(T)] for t in range(T)]
     return F.scaled_dot_product_attention(q, k, v, attn_mask=torch.tensor(mask))
-
-
-@check(
-    rests_on=(
-        "a convolution that moves by its own width",
-        "weight[s] is multiplied with the vector at place s of a stretch",
-        "what is left at the end, fewer than stride, is dropped",
-        "where T is less than stride, nothing remains",
-    )
-)
-def compress(student, draw):
-    """By hand, then F.conv1d: a rest at the end, a single stretch, ones."""
-    x, weight = _tensor(1, 2, 3, 4, 5).view(5, 1), _tensor(1, 10).view(2, 1, 1)
-    got = student(x, weight)
-    expect.shape(got, (2, 1), axes="T // stride, d_out")
-    what = "for 1 2 3 4 5 and a weight of 1, 10 it should be 21 and 43"
-    expect.close(got, _tensor(21, 43).view(2, 1), what)
-    for shape, stride, d_out in (
-        ((2, 8, 5), 3, 6),
-        ((3, 2, 7, 5), 2, 6),
-        ((7, 5), 3, 2),
-        ((2, 2, 5), 3, 6),  # shorter than a stretch: nothing is left
-    ):
-        _same_stretches(student, draw, shape, stride, d_out)
-    for shape, stride, d_out in (((3, 5, 2), 5, 1), ((2, 6, 1), 1, 3), ((1, 3, 2), 3, 5)):
-        with expect.care():
-            _same_stretches(student, draw, shape, stride, d_out, larger=200)
-
-
-def _same_stretches(student, draw, shape, stride, d_out, larger=1):
-    """Equal to F.conv1d; the last sequence is ``larger`` by this factor."""
-    x, weight = draw.normal(*shape), draw.normal(stride, shape[-1], d_out)
-    x[-1] *= larger
-    got = student(draw.strided(x), draw.strided(weight))
-    size = (*shape[:-2], shape[-2] // stride, d_out)
-    expect.shape(got, size, axes="..., T // stride, d_out")
-    what = f"with x of shape {shape} and weight of {tuple(weight.shape)} it differs from F.conv1d"
-    expect.close(got, _convolved(x, weight), what)
-
-
-def _convolved(x, weight):
-    stride, d_in, d_out = weight.shape
-    if x.shape[-2] < stride:
-        return x.new_zeros(*x.shape[:-2], 0, d_out)
-    rows = x.reshape(-1, *x.shape[-2:]).transpose(1, 2)  # (N, d_in, T)
-    made = F.conv1d(rows, weight.permute(2, 1, 0), stride=stride).transpose(1, 2)
-    return made.reshape(*x.shape[:-2], *made.shape[1:])
 
 
 @check(

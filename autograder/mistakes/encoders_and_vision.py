@@ -18,59 +18,6 @@ def _everything(x):
     return torch.ones(x.shape[:-1], dtype=torch.bool, device=x.device)
 
 
-@alternative("mean_pooling")
-def averages_in_a_loop(x, mask=None):
-    if mask is None:
-        mask = torch.ones_like(x[..., 0], dtype=torch.bool)
-    rows = [v[kept].mean(0) if kept.any() else 0 * v[0] for v, kept in zip(x, mask, strict=True)]
-    return torch.stack(rows)
-
-
-@alternative("mean_pooling")
-def averages_as_a_product(x, mask=None):
-    weights = x.new_ones(x.shape[:2]) if mask is None else mask.to(x.dtype)
-    weights = weights / weights.sum(1, keepdim=True).clamp(min=1.0)
-    return torch.einsum("bt,btd->bd", weights, x)
-
-
-@alternative("mean_pooling")
-def averages_with_where(x, mask=None):
-    if mask is None:
-        return x.sum(1) / x.shape[1]
-    total = torch.where(mask[..., None], x, torch.zeros_like(x)).sum(1)
-    count = mask.long().sum(1)
-    return total / torch.where(count == 0, torch.ones_like(count), count)[:, None]
-
-
-@alternative("mean_pooling")
-def averages_and_repairs(x, mask=None):
-    kept = x.new_ones(x.shape[:2]) if mask is None else mask.to(x.dtype)
-    return (kept.unsqueeze(1) @ x).squeeze(1).div(kept.sum(1, keepdim=True).clamp_min(1))
-
-
-@careless("mean_pooling")
-def collects_means_in_zeros(x, mask=None):
-    means = torch.zeros(x.shape[0], x.shape[2])
-    for b in range(len(x)):
-        real = x[b] if mask is None else x[b][mask[b]]
-        if len(real):
-            means[b] = real.mean(0)
-    return means
-
-
-@careless("mean_pooling")
-def makes_a_mask_on_the_cpu(x, mask=None):
-    mask = torch.ones(x.shape[:2]) if mask is None else mask
-    return (x * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
-
-
-@careless("mean_pooling")
-def averages_in_numpy(x, mask=None):
-    real = torch.ones(x.shape[:2], dtype=torch.bool) if mask is None else mask
-    total = (x.detach().numpy() * real.numpy()[..., None]).sum(1)
-    return torch.from_numpy(total / real.numpy().sum(1, keepdims=True).clip(min=1)).to(x.dtype)
-
-
 def _weigh(x, query, mask, empty=0.0):
     """The weights of one query."""
     scores = (x @ query) / math.sqrt(len(query))
@@ -435,62 +382,6 @@ def cuts_into_zeros(images, size):
 @careless("patchify")
 def cuts_in_numpy(images, size):
     return torch.tensor(_cut(images.detach(), size).numpy())
-
-
-def _corners(images, size):
-    height, width = images.shape[2:]
-    return [(top, left) for top in range(0, height, size) for left in range(0, width, size)]
-
-
-@alternative("blank_each_patch")
-def blanks_in_order(images, size):
-    made = []
-    for top, left in _corners(images, size):
-        copy = images.clone()
-        copy[:, :, top : top + size, left : left + size] = 0
-        made.append(copy)
-    return torch.stack(made, 1)
-
-
-@alternative("blank_each_patch")
-def blanks_with_a_mask(images, size):
-    height, width = images.shape[-2:]
-    rows = torch.arange(height, device=images.device) // size
-    columns = torch.arange(width, device=images.device) // size
-    number = rows[:, None] * (width // size) + columns
-    n = torch.arange((height // size) * (width // size), device=images.device)
-    keep = number[None] != n[:, None, None]  # (N, height, width)
-    return images[:, None] * keep[:, None].to(images.dtype)
-
-
-@alternative("blank_each_patch")
-def blanks_with_fold(images, size):
-    B, C, height, width = images.shape
-    patches = F.unfold(images, size, stride=size)  # (B, C · P · P, N)
-    N = patches.shape[2]
-    keep = 1 - torch.eye(N, dtype=images.dtype, device=images.device)
-    many = (patches[:, None] * keep[:, None]).flatten(0, 1)  # (B · N, C · P · P, N)
-    return F.fold(many, (height, width), size, stride=size).view(B, N, C, height, width)
-
-
-@careless("blank_each_patch")
-def collects_copies_in_zeros(images, size):
-    corners = _corners(images, size)
-    copies = torch.zeros(len(images), len(corners), *images.shape[1:])
-    for n, (top, left) in enumerate(corners):
-        copies[:, n] = images
-        copies[:, n, :, top : top + size, left : left + size] = 0
-    return copies
-
-
-@careless("blank_each_patch")
-def multiplies_by_a_mask_on_the_cpu(images, size):
-    made = []
-    for top, left in _corners(images, size):
-        kept = torch.ones(images.shape[2:])
-        kept[top : top + size, left : left + size] = 0
-        made.append(images * kept)
-    return torch.stack(made, 1)
 
 
 EQUIVALENT = {

@@ -14,72 +14,6 @@ from autograder.checking.toolbox.registry import alternative, careless, mistake
 PAD, BOS, EOS, SEP = 0, 1, 2, 3
 
 
-def _joined(texts, summaries, row, first, last=len, pad=PAD, left=False):
-    """Rows made by `row`; `first` and `last` say where what counts begins and ends."""
-    rows = [row(t, s) for t, s in zip(texts, summaries, strict=True)]
-    T = max(map(len, rows))
-    tokens, marks = [], []
-    for text, made in zip(texts, rows, strict=True):
-        begin, end = first(text), last(made)
-        mark = [begin <= place < end for place in range(len(made))]
-        rest = T - len(made)
-        fill, none = [pad] * rest, [False] * rest
-        tokens.append(fill + made if left else made + fill)
-        marks.append(none + mark if left else mark + none)
-    return torch.tensor(tokens), torch.tensor(marks)
-
-
-def _whole(text, summary):
-    return [*text, SEP, *summary, EOS]
-
-
-@alternative("join_text_and_summary")
-def finds_the_separator(texts, summaries):
-    rows = [_whole(text, summary) for text, summary in zip(texts, summaries, strict=True)]
-    T = max(map(len, rows))
-    tokens = torch.tensor([row + [PAD] * (T - len(row)) for row in rows])
-    behind = (tokens == SEP).cumsum(dim=1) - (tokens == SEP).long()
-    return tokens, (behind > 0) & (tokens != PAD)
-
-
-@alternative("join_text_and_summary")
-def pads_with_pytorch(texts, summaries):
-    rows = [torch.tensor([*t, SEP, *s, EOS]) for t, s in zip(texts, summaries, strict=True)]
-    marks = [torch.arange(len(row)) > len(text) for row, text in zip(rows, texts, strict=True)]
-    pad = nn.utils.rnn.pad_sequence
-    return [pad(rows, batch_first=True), pad(marks, batch_first=True, padding_value=False)]
-
-
-@alternative("join_text_and_summary")
-def compares_places(texts, summaries):
-    T = max(len(t) + len(s) for t, s in zip(texts, summaries, strict=True)) + 2
-    tokens = torch.zeros(len(texts), T, dtype=torch.long)
-    for row, text, summary in zip(tokens, texts, summaries, strict=True):
-        for place, token in enumerate(list(text) + [SEP] + list(summary) + [EOS]):
-            row[place] = token
-    begin = torch.tensor([len(text) for text in texts]).unsqueeze(1)
-    end = begin + torch.tensor([len(summary) for summary in summaries]).unsqueeze(1) + 1
-    places = torch.arange(T)
-    return tokens, (places > begin) & (places <= end)
-
-
-@careless("join_text_and_summary")
-def makes_the_texts_longer(texts, summaries):
-    marks = []
-    for text, summary in zip(texts, summaries, strict=True):
-        marks.append(torch.arange(len(text) + len(summary) + 2) > len(text))
-        text += [SEP, *summary, EOS]
-    rows = [torch.tensor(text) for text in texts]
-    return [nn.utils.rnn.pad_sequence(one, batch_first=True) for one in (rows, marks)]
-
-
-@careless("join_text_and_summary")
-def ends_the_given_summaries(texts, summaries):
-    for summary in summaries:
-        summary.append(EOS)
-    return _joined(texts, summaries, lambda t, s: [*t, SEP, *s], lambda t: len(t) + 1)
-
-
 def _loss(logits, tokens, counted=None, shift=1, use=True, pad=True, mean=None, where=None):
     """The loss, with steps that can be left out."""
     T = tokens.shape[1]
@@ -272,47 +206,6 @@ def fills_blocks_in_on_the_cpu(q, k, v, block):
     return context
 
 
-def _stretches(x, stride):
-    n = x.shape[-2] // stride
-    return x[..., : n * stride, :].unflatten(-2, (n, stride))
-
-
-@alternative("compress")
-def adds_place_by_place(x, weight):
-    stride = weight.shape[0]
-    end = x.shape[-2] - x.shape[-2] % stride
-    return sum(x[..., s:end:stride, :] @ weight[s] for s in range(stride))
-
-
-@alternative("compress")
-def flattens_the_stretches(x, weight):
-    return _stretches(x, len(weight)).flatten(-2) @ weight.flatten(0, 1)
-
-
-@alternative("compress")
-def convolves(x, weight):
-    if x.shape[-2] < len(weight):
-        return x.new_zeros(*x.shape[:-2], 0, weight.shape[2])
-    rows = x.reshape(-1, *x.shape[-2:]).mT
-    made = F.conv1d(rows, weight.permute(2, 1, 0), stride=len(weight)).mT
-    return made.reshape(*x.shape[:-2], *made.shape[1:])
-
-
-@careless("compress")
-def fills_stretches_in_on_the_cpu(x, weight):
-    made = torch.zeros(*x.shape[:-2], x.shape[-2] // len(weight), weight.shape[2])
-    for j in range(made.shape[-2]):
-        for s in range(len(weight)):
-            made[..., j, :] += x[..., j * len(weight) + s, :] @ weight[s]
-    return made
-
-
-@careless("compress")
-def multiplies_in_numpy(x, weight):
-    flat = _stretches(x, len(weight)).flatten(-2).numpy(), weight.flatten(0, 1).numpy()
-    return torch.from_numpy(flat[0] @ flat[1])
-
-
 def _compressed(q, k, v, stride, sees):
     t = torch.arange(q.shape[-2], device=q.device)[:, None]
     j = torch.arange(k.shape[-2], device=q.device)
@@ -440,22 +333,6 @@ EQUIVALENT = {
     "torch.promote_types(torch.float32, x.dtype)": "the wider of two dtypes has no order",
     "DecoderOnly: with one call of `to` left out: x = x + sinusoidal_positions(positions, "
     "d_model)": IN_FLOAT32,
-    "join_text_and_summary: without `strict` in one call of `zip`: rows = [[*text, SEP, "
-    "*summary, EOS] for text, summary in zip(texts, summaries)]": (
-        "there are as many summaries as texts"
-    ),
-    "join_text_and_summary: with False once where True belongs: rows = [[*text, SEP, "
-    "*summary, EOS] for text, summary in zip(texts, summaries, strict=False)]": (
-        "there are as many summaries as texts"
-    ),
-    "join_text_and_summary: without `strict` in one call of `zip`: for b, (row, text) in "
-    "enumerate(zip(rows, texts)): tokens[b, :len(row)] = torch.tensor(row) counted[b, "
-    "len(text) + 1:le…": ("there are as many summaries as texts"),
-    "join_text_and_summary: with False once where True belongs: for b, (row, text) in "
-    "enumerate(zip(rows, texts, strict=False)): tokens[b, :len(row)] = torch.tensor(row) "
-    "counted[b, le…": ("there are as many summaries as texts"),
-    "join_text_and_summary: whose result is cut off from the gradient: return "
-    "(tokens.detach(), counted.detach())": ("ids and bools have no gradient"),
     "language_model_loss: with one bound of a slice left out: log_p = "
     "torch.log_softmax(logits[:, :], dim=-1)": ("gather reads as many positions as the target has"),
     "DecoderOnly: without `dtype` in one call of `arange`: positions = torch.arange(T, "

@@ -5,92 +5,12 @@ import math
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 
 from attention.masked_attention import causal_mask, masked_attention
-from attention.provided.data.keywords import SEP
-from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.data.tokens import PAD
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
 from tests.locked import right, wrong
-
-# --- join_text_and_summary -------------------------------------------------------------------
-
-
-@wrong("join_text_and_summary", cause="appends to the lists that were given", kind="state")
-def join_text_and_summary_6(texts, summaries):
-    starts = [len(text) + 1 for text in texts]
-    for text, summary in zip(texts, summaries, strict=True):
-        text.append(SEP)
-        text.extend(summary)
-        text.append(EOS)
-    T = max(map(len, texts))
-    tokens = torch.full((len(texts), T), PAD)
-    counted = torch.zeros(len(texts), T, dtype=torch.bool)
-    for b, text in enumerate(texts):
-        tokens[b, : len(text)] = torch.tensor(text)
-        counted[b, starts[b] : len(text)] = True
-    return tokens, counted
-
-
-@wrong("join_text_and_summary", cause="the tokens are floating numbers", kind="dtype")
-def join_text_and_summary_7(texts, summaries):
-    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
-    tokens = torch.zeros(len(rows), max(map(len, rows)))
-    counted = torch.zeros(tokens.shape, dtype=torch.bool)
-    for b, row in enumerate(rows):
-        tokens[b, : len(row)] = torch.tensor(row)
-        counted[b, len(texts[b]) + 1 : len(row)] = True
-    return tokens, counted
-
-
-@wrong(
-    "join_text_and_summary",
-    cause="EOS stands in the last column, behind the padding of the shorter rows",
-    kind="value",
-)
-def join_text_and_summary_8(texts, summaries):
-    rows = [[*x, SEP, *y] for x, y in zip(texts, summaries, strict=True)]
-    B, T = len(rows), max(map(len, rows)) + 1
-    tokens, counted = torch.full((B, T), PAD), torch.zeros(B, T, dtype=torch.bool)
-    for b, row in enumerate(rows):
-        tokens[b, : len(row)] = torch.tensor(row)
-        counted[b, len(texts[b]) + 1 : len(row)] = True
-    tokens[:, -1], counted[:, -1] = EOS, True
-    return tokens, counted
-
-
-@wrong("join_text_and_summary", cause="BOS in front of every text", kind="shape")
-def join_text_and_summary_9(texts, summaries):
-    rows = [[BOS, *x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
-    T = max(map(len, rows))
-    tokens = torch.tensor([row + [PAD] * (T - len(row)) for row in rows])
-    counted = torch.zeros(len(rows), T, dtype=torch.bool)
-    for b, row in enumerate(rows):
-        counted[b, len(texts[b]) + 2 : len(row)] = True
-    return tokens, counted
-
-
-@right("join_text_and_summary", how="pad_sequence, and places compared with two borders")
-def join_text_and_summary_10(texts, summaries):
-    rows = [torch.tensor([*x, SEP, *y, EOS]) for x, y in zip(texts, summaries, strict=True)]
-    tokens = pad_sequence(rows, batch_first=True, padding_value=PAD)
-    place = torch.arange(tokens.shape[1])
-    separator = torch.tensor([[len(x)] for x in texts])
-    end = torch.tensor([[len(row)] for row in rows])
-    return tokens, (separator < place) & (place < end)
-
-
-@right("join_text_and_summary", how="lists only, which become tensors in the last line")
-def join_text_and_summary_11(texts, summaries):
-    T = max(len(x) + len(y) for x, y in zip(texts, summaries, strict=True)) + 2
-    tokens, counted = [], []
-    for x, y in zip(texts, summaries, strict=True):
-        behind = T - len(x) - len(y) - 2
-        tokens.append(list(x) + [SEP] + list(y) + [EOS] + behind * [PAD])
-        counted.append((len(x) + 1) * [False] + (len(y) + 1) * [True] + behind * [False])
-    return torch.tensor(tokens), torch.tensor(counted)
-
 
 # --- language_model_loss ---------------------------------------------------------------------
 
@@ -279,46 +199,6 @@ def local_block_attention_12(q, k, v, block):
     weights = scores.masked_fill(later, -math.inf).softmax(dim=-1)
     context = weights @ v
     return context.reshape(*context.shape[:-3], n * block, -1)[..., :T, :]
-
-
-# --- compress --------------------------------------------------------------------------------
-
-
-@wrong("compress", cause="every matrix is transposed", kind="value")
-def compress_7(x, weight):
-    stride, n = len(weight), x.shape[-2] // len(weight)
-    x = x[..., : n * stride, :].unflatten(-2, (n, stride))
-    return torch.einsum("...nsi,soi->...no", x, weight)
-
-
-@wrong("compress", cause="adds the neighbours first, and has one matrix for all", kind="value")
-def compress_8(x, weight):
-    stride, n = len(weight), x.shape[-2] // len(weight)
-    return x[..., : n * stride, :].unflatten(-2, (n, stride)).sum(dim=-2) @ weight.mean(dim=0)
-
-
-@wrong("compress", cause="stops one stretch early if stride divides T", kind="shape")
-def compress_9(x, weight):
-    stride = len(weight)
-    n = (x.shape[-2] - 1) // stride
-    x = x[..., : n * stride, :].unflatten(-2, (n, stride))
-    return torch.einsum("...nsi,sio->...no", x, weight)
-
-
-@right("compress", how="one matrix product of flattened stretches")
-def compress_11(x, weight):
-    stride, d_in, d_out = weight.shape
-    *front, T, _ = x.shape
-    n = T // stride
-    stretches = x.narrow(-2, 0, n * stride).reshape(*front, n, stride * d_in)
-    return stretches @ weight.reshape(stride * d_in, d_out)
-
-
-@right("compress", how="a sum over the places, each with its own slice")
-def compress_12(x, weight):
-    stride = len(weight)
-    end = x.shape[-2] - x.shape[-2] % stride
-    return sum(x[..., s:end:stride, :] @ matrix for s, matrix in enumerate(weight))
 
 
 # --- memory_compressed_attention -------------------------------------------------------------

@@ -22,7 +22,6 @@ LESSONS = {
     "masked_attention": ("06", ["masked_attention"]),
     "multi_head_attention": ("07", ["MultiHeadAttention", "head_updates"]),
     "transformer_blocks": ("09", ["LayerNorm", "FeedForward", "EncoderLayer"]),
-    "encoders_and_vision": ("16", ["mean_pooling"]),
     "published_model": (
         "19",
         ["gelu", "wordpiece", "BertEmbeddings", "rename_weights", "BertLayers"]

@@ -2,49 +2,15 @@
 
 import math
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 
 from attention.masked_attention import causal_mask, masked_attention
-from attention.provided.data.keywords import SEP
-from attention.provided.data.tokens import EOS, PAD
+from attention.provided.data.tokens import PAD
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
 from tests.locked.careless import careless
-
-
-@careless("join_text_and_summary", "numpy", how="fills arrays of NumPy")
-def join_text_and_summary_1(texts, summaries):
-    rows = [[*text, SEP, *summary, EOS] for text, summary in zip(texts, summaries, strict=True)]
-    shape = len(rows), max(len(row) for row in rows)
-    tokens, counted = np.full(shape, PAD, dtype=np.int64), np.zeros(shape, dtype=bool)
-    for b, row in enumerate(rows):
-        tokens[b, : len(row)] = row
-        counted[b, len(texts[b]) + 1 : len(row)] = True
-    return torch.from_numpy(tokens), torch.from_numpy(counted)
-
-
-@careless("join_text_and_summary", "plain_numbers", how="lists of Python numbers, filled up")
-def join_text_and_summary_2(texts, summaries):
-    rows, flags = [], []
-    for text, summary in zip(texts, summaries, strict=True):
-        rows.append(text + [SEP] + summary + [EOS])
-        flags.append([False] * (len(text) + 1) + [True] * (len(summary) + 1))
-    T = max(map(len, rows))
-    tokens = torch.tensor([row + [PAD] * (T - len(row)) for row in rows])
-    return tokens, torch.tensor([row + [False] * (T - len(row)) for row in flags])
-
-
-@careless("join_text_and_summary", "other_order", how="pads a list of tensors")
-def join_text_and_summary_3(texts, summaries):
-    pairs = list(zip(texts, summaries, strict=True))
-    rows = [torch.tensor([*text, SEP, *summary, EOS]) for text, summary in pairs]
-    flags = [torch.tensor([0] * (len(t) + 1) + [1] * (len(s) + 1)) for t, s in pairs]
-    tokens = pad_sequence(rows, batch_first=True, padding_value=PAD)
-    return tokens, pad_sequence(flags, batch_first=True) == 1
 
 
 @careless("language_model_loss", "device", how="a scalar tensor beside where")
@@ -144,26 +110,6 @@ def local_block_attention_3(q, k, v, block):
     scores = (q[..., :, None, :] * k[..., None, :, :]).sum(dim=-1) * q.shape[-1] ** -0.5
     weights = scores.masked_fill(later, -math.inf).softmax(dim=-1)
     return (weights @ v).flatten(-3, -2)[..., :T, :]
-
-
-@careless("compress", "plain_numbers", how="a total over the places that starts at 0.0")
-def compress_1(x, weight):
-    stride, total = weight.shape[0], 0.0
-    end = x.shape[-2] // stride * stride
-    for s in range(stride):
-        total = total + x[..., s:end:stride, :] @ weight[s]
-    return total
-
-
-@careless("compress", "dtype", how="stretch by stretch into zeros of float32")
-def compress_2(x, weight):
-    stride, _, d_out = weight.shape
-    n = x.shape[-2] // stride
-    result = torch.zeros(*x.shape[:-2], n, d_out, device=x.device)
-    for j in range(n):
-        for s in range(stride):
-            result[..., j, :] += x[..., j * stride + s, :] @ weight[s]
-    return result
 
 
 @careless("memory_compressed_attention", "plain_numbers", how="a mask from lists")

@@ -17,36 +17,6 @@ from tests.locked.careless import careless
 IGNORED = -100
 
 
-@careless("mean_pooling", "dtype", how="the mask as float32")
-def mean_pooling_1(x, mask=None):
-    if mask is None:
-        return x.mean(dim=1)
-    real = mask.float().unsqueeze(-1)
-    return (x * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
-
-
-@careless("mean_pooling", "plain_numbers", how="token by token, from 0.0")
-def mean_pooling_2(x, mask=None):
-    total, count = 0.0, 0
-    for t in range(x.shape[1]):
-        if mask is None:
-            total, count = total + x[:, t], count + 1
-        else:
-            total = total + x[:, t] * mask[:, t, None]
-            count = count + mask[:, t, None]
-    return total / count if mask is None else total / count.clamp(min=1)
-
-
-@careless("mean_pooling", "device", "dtype", how="sequence by sequence into zeros of float32")
-def mean_pooling_3(x, mask=None):
-    result = torch.zeros(x.shape[0], x.shape[2])
-    for b in range(len(x)):
-        tokens = x[b] if mask is None else x[b][mask[b]]
-        if len(tokens) > 0:
-            result[b] = tokens.mean(dim=0)
-    return result
-
-
 @careless("attention_pooling", "device", how="its own softmax, scalar tensors beside where")
 def attention_pooling_1(x, query, mask=None):
     scores = x @ query / math.sqrt(x.shape[-1])
@@ -181,42 +151,6 @@ def break_patchify_1():
 def break_patchify_2():
     torch.manual_seed(0)
     return torch.randn(2, 3, 4, 6), np.int64(2)
-
-
-@careless("blank_each_patch", "device", how="copies into zeros without a device")
-def blank_each_patch_1(images, size):
-    B, C, height, width = images.shape
-    N = (height // size) * (width // size)
-    copies = torch.zeros(B, N, C, height, width, dtype=images.dtype)
-    n = 0
-    for top in range(0, height, size):
-        for left in range(0, width, size):
-            copies[:, n] = images
-            copies[:, n, :, top : top + size, left : left + size] = 0
-            n += 1
-    return copies
-
-
-@careless("blank_each_patch", "device", "dtype", how="times a mask of float32")
-def blank_each_patch_2(images, size):
-    height, width = images.shape[2:]
-    copies = []
-    for top in range(0, height, size):
-        for left in range(0, width, size):
-            mask = torch.ones(height, width)
-            mask[top : top + size, left : left + size] = 0.0
-            copies.append(images * mask)
-    return torch.stack(copies, dim=1)
-
-
-@careless("blank_each_patch", "in_place", how="writes zeros into clones")
-def blank_each_patch_3(images, size):
-    columns, copies = images.shape[3] // size, []
-    for n in range(images.shape[2] // size * columns):
-        copy, (row, column) = images.clone(), divmod(n, columns)
-        copy[..., row * size : (row + 1) * size, column * size : (column + 1) * size] *= 0
-        copies.append(copy)
-    return torch.stack(copies, dim=1)
 
 
 @careless("mask_tokens", "device", how="where, with full tensors that have no device")

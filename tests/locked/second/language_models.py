@@ -6,66 +6,10 @@ from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, masked_attention
 from attention.provided import demand
-from attention.provided.data.keywords import SEP
-from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.data.tokens import PAD
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
 from tests.locked import wrong
-
-# --- join_text_and_summary -------------------------------------------------------------------
-
-
-def _table(rows, marks):
-    T = max(map(len, rows))
-    tokens = torch.full((len(rows), T), PAD)
-    counted = torch.zeros(len(rows), T, dtype=torch.bool)
-    for b, row in enumerate(rows):
-        tokens[b, : len(row)] = torch.tensor(row)
-        counted[b, marks[b][0] : marks[b][1]] = True
-    return tokens, counted
-
-
-@wrong("join_text_and_summary", cause="SEP counts, too")
-def join_text_and_summary_101(texts, summaries):
-    demand.counts(B=len(texts))
-    rows = [[*t, SEP, *s, EOS] for t, s in zip(texts, summaries, strict=True)]
-    return _table(rows, [(len(t), len(r)) for t, r in zip(texts, rows, strict=True)])
-
-
-@wrong("join_text_and_summary", cause="EOS does not count")
-def join_text_and_summary_102(texts, summaries):
-    demand.counts(B=len(texts))
-    rows = [t + [SEP] + s + [EOS] for t, s in zip(texts, summaries, strict=True)]
-    return _table(rows, [(len(t) + 1, len(r) - 1) for t, r in zip(texts, rows, strict=True)])
-
-
-@wrong("join_text_and_summary", cause="everything after SEP counts, padding included")
-def join_text_and_summary_103(texts, summaries):
-    demand.counts(B=len(texts))
-    rows = [t + [SEP] + s + [EOS] for t, s in zip(texts, summaries, strict=True)]
-    tokens = nn.utils.rnn.pad_sequence([torch.tensor(r) for r in rows], True, PAD)
-    counted = torch.arange(tokens.shape[1]) > torch.tensor([[len(t)] for t in texts])
-    return tokens, counted
-
-
-@wrong("join_text_and_summary", cause="a BOS in front")
-def join_text_and_summary_104(texts, summaries):
-    demand.counts(B=len(texts))
-    rows = [[BOS, *t, SEP, *s, EOS] for t, s in zip(texts, summaries, strict=True)]
-    return _table(rows, [(len(t) + 2, len(r)) for t, r in zip(texts, rows, strict=True)])
-
-
-@wrong("join_text_and_summary", cause="the padding stands between text and SEP, in front")
-def join_text_and_summary_105(texts, summaries):
-    demand.counts(B=len(texts))
-    rows = [[*t, SEP, *s, EOS] for t, s in zip(texts, summaries, strict=True)]
-    T = max(len(r) for r in rows)
-    tokens = torch.tensor([[PAD] * (T - len(r)) + r for r in rows])
-    counted = torch.zeros_like(tokens, dtype=torch.bool)
-    for b, s in enumerate(summaries):
-        counted[b, T - len(s) - 1 :] = True
-    return tokens, counted
-
 
 # --- language_model_loss ---------------------------------------------------------------------
 
@@ -248,42 +192,6 @@ def local_block_attention_105(q, k, v, block):
     q, k, v = (F.pad(x, (0, 0, 0, -T % block)).unflatten(-2, (-1, block)) for x in (q, k, v))
     mask = torch.ones(block, block, dtype=torch.bool, device=q.device).tril(-1)
     return masked_attention(q, k, v, mask).flatten(-3, -2)[..., :T, :]
-
-
-# --- compress --------------------------------------------------------------------------------
-
-
-@wrong("compress", cause="the kernel runs backwards, as in a true convolution")
-def compress_101(x, weight):
-    demand.counts(stride=len(weight))
-    s = len(weight)
-    n = x.shape[-2] // s
-    parts = x[..., : n * s, :].unflatten(-2, (n, s))
-    return torch.einsum("...nsi,sio->...no", parts, weight.flip(0))
-
-
-@wrong("compress", cause="the mean of the stretch, not the sum")
-def compress_102(x, weight):
-    demand.counts(stride=len(weight))
-    s = weight.shape[0]
-    n = x.shape[-2] // s
-    parts = x[..., : n * s, :].unflatten(-2, (n, s))
-    return (parts.unsqueeze(-2) @ weight).squeeze(-2).mean(dim=-2)
-
-
-@wrong("compress", cause="drops what is too much at the beginning")
-def compress_103(x, weight):
-    demand.counts(stride=len(weight))
-    s, T = len(weight), x.shape[-2]
-    x = x[..., T % s :, :]
-    return sum(x[..., i::s, :] @ weight[i] for i in range(s))
-
-
-@wrong("compress", cause="moves by one, not by its own width", kind="size")
-def compress_104(x, weight):
-    demand.counts(stride=len(weight))
-    windows = x.unfold(-2, len(weight), 1)
-    return torch.einsum("...nis,sio->...no", windows, weight)
 
 
 # --- memory_compressed_attention -------------------------------------------------------------
