@@ -341,17 +341,6 @@ def ask(
         print(textwrap.indent(tokens.decode(new[0].tolist()), "    "))
 
 
-def learn_briefly(ModernDecoder: Piece, steps: int = 120) -> list[float]:
-    """Train your decoder for a few steps on three novels, and draw its loss; returns the losses."""
-    torch.manual_seed(0)
-    steps = fewer(steps)
-    model = ModernDecoder(1024, **SIZES)
-    losses, _ = learn(small_writer.Scores(model), adamw(model.parameters(), 6e-3), 6e-3, 0, steps)
-    plots.lines(range(1, steps + 1), {"loss": losses}, xlabel="step", ylabel="nats per token")
-    print(f"from {losses[0]:.2f} to {statistics.fmean(losses[-10:]):.2f} nats per token")
-    return losses
-
-
 def rows_of(change: str, experiment: str = "changes") -> list[dict[str, Any]]:
     """The recorded trainings of a change, a seed each, at the rate that was chosen for it.
 
