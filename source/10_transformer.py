@@ -389,18 +389,15 @@ explorer([Sentence("931", maps, dict.fromkeys(maps, (letters, words)))])
 # <details><summary>The code that ran</summary>
 #
 # ```python
-# def embed(self, tokens: Tensor, embedding: nn.Embedding) -> Tensor:
-#     side = "source" if embedding is self.source_embedding else "target"
-#     x = embedding(tokens) * embedding.weight.shape[1] ** 0.5  # (B, T, d_model)
-#     if side in self.positions:
-#         x = self.positions[side](x)
-#     elif (source if side == "source" else target) == "sinusoidal":
-#         x = x + sinusoidal_positions(_positions(x), x.shape[2]).to(x.dtype)
-#     return self.dropout(x)
+# if kind == "learned":
+#     self.positions[side] = LearnedPositions(MOST, d_model)
+# elif kind == "rotary":
+#     turn_attentions(stack)
 # ```
 #
-# It takes the place of `embed` in your class. `self.positions` holds learned positions. Rotary ones
-# turn what leaves `W_q` and `W_k` of each self-attention. The loop is that of the training above.
+# This is done for each side of a model like yours. Its `embed` adds the learned positions, the
+# sinusoids or nothing; `turn_attentions` turns what leaves `W_q` and `W_k` of each self-attention.
+# The loop is that of the training above.
 # </details>
 #
 # ### Predict first
