@@ -5,7 +5,6 @@ import math
 import torch
 from torch.nn import functional as F
 
-from attention.masked_attention import masked_attention
 from attention.provided import demand
 
 
@@ -180,33 +179,6 @@ def linear_attention_step(q, k, v, state, normaliser):
     return context / (q * normaliser).sum(dim=-1, keepdim=True), state, normaliser
 
 
-def grouped_query_attention(q, k, v, mask=None):
-    """Attention of many query heads that share few heads of keys and values.
-
-    q        (B, H, T_q, d_k)
-    k        (B, H_kv, T_k, d_k)  query head h looks at head h // (H / H_kv): neighbours share one
-    v        (B, H_kv, T_k, d_v)
-    mask     None, or bool that broadcasts to (T_q, T_k); True = may attend
-    returns  (B, H, T_q, d_v)
-
-    H_kv = H is multi-head attention, H_kv = 1 multi-query attention. A query that may attend to
-    nothing gets zeros. Raises ValueError if H_kv does not divide H.
-    Refuses a mask that is not bool.
-    Source: Shazeer (2019), section 3; Ainslie et al. (2023), section 2.2.
-
-    >>> q, k, v = torch.zeros(1, 4, 1, 1), torch.zeros(1, 2, 1, 1), torch.tensor([10.0, 20.0])
-    >>> grouped_query_attention(q, k, v.view(1, 2, 1, 1)).flatten()
-    tensor([10., 10., 20., 20.])
-    """
-    H, H_kv = q.shape[1], k.shape[1]
-    if H % H_kv:
-        raise ValueError(f"H_kv={H_kv} does not divide H={H}")
-    # exercise: about 3 lines
-    q = q.unflatten(1, (H_kv, H // H_kv))  # (B, H_kv, H / H_kv, T_q, d_k)
-    context = masked_attention(q, k.unsqueeze(2), v.unsqueeze(2), mask)
-    return context.flatten(1, 2)  # (B, H, T_q, d_v)
-
-
 def operations_per_byte(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
     """Count the operations of one attention layer for each byte that it reads (lesson 12).
 
@@ -232,20 +204,7 @@ def operations_per_byte(n_new, n_cached, batch, d_model, group=1, bytes_per_numb
     demand.counts(bytes_per_number=bytes_per_number)
     if d_model % group:
         raise ValueError(f"group={group} does not divide d_model={d_model}")
-    # exercise: about 4 lines
     matrices = 2 * d_model**2 + 2 * d_model**2 // group
     products = matrices + 2 * (n_cached + n_new) * d_model  # for each new position
     numbers = matrices + batch * 2 * n_cached * d_model // group
     return 2 * batch * n_new * products / (numbers * bytes_per_number)
-
-
-# Inputs on which a wrong answer shows
-
-
-def break_grouped_query_attention():
-    """An input on which `deals_them_out` gives another result than `grouped_query_attention`.
-
-    returns  a tuple (q, k, v) or (q, k, v, mask), as `grouped_query_attention` takes them
-    """
-    v = torch.tensor([10.0, 20.0]).view(1, 2, 1, 1)
-    return torch.zeros(1, 4, 1, 1), torch.zeros(1, 2, 1, 1), v

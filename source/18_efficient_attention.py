@@ -8,10 +8,11 @@
 # - compute exact attention without ever storing T² numbers (**flash attention**),
 # - turn attention into a **recurrent network** by choosing another similarity,
 # - say what linear attention and sliding windows forget,
-# - share keys and values among heads (**grouped-query**, **multi-query** attention),
+# - say what sharing keys and values among heads saves (**grouped-query**, **multi-query**
+#   attention),
 # - tell four costs apart: operations, bytes moved, bytes held, time.
 #
-# **Time** 105 minutes, ★ 40 more · **Points** 19, of which 4 are for exercises with a star ·
+# **Time** 90 minutes, ★ 30 more · **Points** 15, of which 3 are for exercises with a star ·
 # **GPU** not needed, and used if there is one · **You need** lessons 01, 05, 06 and 13
 
 # %%
@@ -89,8 +90,7 @@ print(f"context / total {context / total:.5f}   softmax all at once {at_once:.5f
 # ### Exercise 18.1 · `online_softmax`
 # ●●○ medium · 15 minutes · 3 points
 #
-# In stages, each earned by itself: with all keys visible (1), with hidden keys (1), the gradients
-# (1).
+# Graded in three parts: with all keys visible (1), with hidden keys (1), the gradients (1).
 #
 # Write one step of this loop, for a block of n keys and all queries at once. Context and total stay
 # sums; they are divided after the last block. Hidden keys have scores of −∞. If a whole first block
@@ -151,8 +151,8 @@ from attention.efficient_attention import tile_scores
 # ### Exercise 18.2 · `flash_attention`
 # ●●● hard · 25 minutes · 4 points
 #
-# In stages, each earned by itself: the context (1), with shorter last tiles and large scores (1),
-# `lse` (1), with `causal=True` (1).
+# Graded in four parts: the context (1), with shorter last tiles and large scores (1), `lse` (1),
+# with `causal=True` (1).
 #
 # For each block of queries, go over the blocks of keys with a running maximum, total and context,
 # then divide. Return the contexts and *lse*, the logarithm of each query's sum of exponentials,
@@ -295,7 +295,7 @@ experiments.lookup(positive_features)
 # ### Exercise 18.4 · `linear_attention_step`
 # ●●○ medium · 12 minutes · 3 points
 #
-# In stages, each earned by itself: the new sums (1), the context (1), with axes in front (1).
+# Graded in three parts: the new sums (1), the context (1), with axes in front (1).
 #
 # Take in one position, then read out its context. The sums that came in must not be changed.
 #
@@ -417,65 +417,11 @@ compare(prediction, window, "window, d_k = 16, 32 pairs: right, median of three 
 #
 # ## Fewer keys to remember
 # With a cache, every new token reads the keys and values of all layers, which limits the speed of
-# writing. A third way to save is to let query heads share a head of keys and values. If all of them
-# share one, this is **multi-query attention** (Shazeer, 2019); if each group shares one,
-# **grouped-query attention** (Ainslie et al., 2023).
+# writing. A third way to save is to let query heads share a head of keys and values, as
+# `share_heads` of lesson 07 does. If all of them share one, this is **multi-query attention**
+# (Shazeer, 2019); if each group of neighbours shares one, **grouped-query attention** (Ainslie et
+# al., 2023). In lesson 20 your decoder will work in groups.
 #
-# ### Exercise 18.5 · `grouped_query_attention`
-# ●●○ medium · 12 minutes · 2 points
-#
-# Let each group of neighbouring query heads look at one head of keys and values. `masked_attention`
-# of lesson 06 is imported; it broadcasts over axes in front.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Either give every query head a copy of its keys and values, or give the queries an axis for the
-# groups and let broadcasting do the rest.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# q as (B, H_kv, H / H_kv, T_q, d_k) meets k as (B, H_kv, 1, T_k, d_k). At the end two axes become
-# one again.
-# </details>
-# <details><summary>Hint 3 · the right numbers in the wrong heads</summary>
-#
-# Neighbours share: with 6 heads on 3, heads 0 and 1 share the first. `repeat` copies the row of
-# heads as a whole, `repeat_interleave` copies each head.
-# </details>
-
-# %% exercise="grouped_query_attention"
-from attention.efficient_attention import grouped_query_attention
-
-# %% check="grouped_query_attention" points=2
-check.grouped_query_attention(grouped_query_attention)
-
-# %% [markdown]
-# ### Exercise 18.6 · `break_grouped_query_attention` · Break this answer
-# ●○○ easy · 5 minutes · 1 point
-#
-# This answer deals the heads of keys and values out to the queries in turn. It is right for
-# multi-head and for multi-query attention. Find an input for which it is not.
-#
-# <details><summary>Hint 1 · where to look</summary>
-#
-# With six heads on three, which of the three does each of the six look at, and which should it?
-# </details>
-# <details><summary>Hint 2 · a smaller question</summary>
-#
-# Why does this not matter if H_kv is 1, or H? Take the smallest H_kv that is neither. A single key
-# has weight 1, so the values alone show who looks where.
-# </details>
-
-# %% broken="deals_them_out"
-from autograder.mistakes.efficient_attention import deals_them_out
-
-# %% exercise="break_grouped_query_attention"
-from attention.efficient_attention import break_grouped_query_attention
-
-# %% check="break_grouped_query_attention" points=1
-check.break_grouped_query_attention(break_grouped_query_attention)
-
-# %% [markdown]
 # How large is the cache of one sequence? T tokens take 2 · T · layers · heads · d_head numbers.
 # Llama 2 70B (Touvron et al., 2023) has 80 layers and 64 query heads of d_head = 128, and shares
 # keys and values in groups of 8. What would it need if it did not share, or shared more?
@@ -541,31 +487,11 @@ experiments.cache_sizes()
 # for each token reads all matrices and the whole cache again. With too few operations for each
 # byte, a processor waits for its memory (lesson 12).
 #
-# ### Exercise 18.7 · `operations_per_byte` ★
-# ●●○ medium · 10 minutes · 1 point
-#
 # One function counts for both phases: a prompt of 1 000 tokens has `n_new` = 1 000 and an empty
 # cache, the token after it has `n_new` = 1 and `n_cached` = 1 000.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# How many numbers do the four matrices have? Each new position is multiplied by all of them.
-# </details>
-# <details><summary>Hint 2 · what attention adds</summary>
-#
-# A score takes d_head products, in all heads d_model. Adding the value to the average takes as
-# many. Sharing changes neither, only how many keys and values are read.
-# </details>
-# <details><summary>Hint 3 · what the batch shares</summary>
-#
-# All sequences use the same matrices, which are read once. Each has a cache of its own.
-# </details>
 
-# %% exercise="operations_per_byte"
+# %% given="operations_per_byte"
 from attention.efficient_attention import operations_per_byte
-
-# %% check="operations_per_byte" points=1
-check.operations_per_byte(operations_per_byte)
 
 # %% [markdown]
 # ### Predict first
@@ -589,10 +515,10 @@ compare(prediction, found, "256 sequences, no sharing")
 # Lesson 05 computed gradients from the weights, which are a T · T table again. Flash attention
 # instead computes each tile a second time, from q, k and *lse*.
 #
-# ### Exercise 18.8 · `flash_attention_backward` ★
+# ### Exercise 18.5 · `flash_attention_backward` ★
 # ●●● hard · 25 minutes · 3 points
 #
-# In stages, each earned by itself: `grad_v` (1), `grad_k` (1), `grad_q` (1).
+# Graded in three parts: `grad_v` (1), `grad_k` (1), `grad_q` (1).
 #
 # Nothing is masked here. For each tile, weights = exp(scores − lse). Subtract first, because
 # exp(800) overflows. Then go on as in exercise 5.7. The number that the weights of a row share,

@@ -1,14 +1,12 @@
 """Wrong and right answers to the exercises of lesson 18."""
 
 import math
-from fractions import Fraction
 
 import numpy
 import torch
 from torch.nn import functional as F
 
 from attention.efficient_attention import linear_attention_step, tile_scores
-from attention.masked_attention import masked_attention
 from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 INF = math.inf
@@ -380,187 +378,6 @@ def sums_from_a_zero_of_the_cpu(q, k, v, state, normaliser):
     return (_phi(q)[..., None, :] @ state).squeeze(-2) / total[..., None], state, normaliser
 
 
-def _refuse(q, k):
-    if q.shape[1] % k.shape[1]:
-        raise ValueError(f"H_kv={k.shape[1]} does not divide H={q.shape[1]}")
-
-
-@mistake(
-    "grouped_query_attention",
-    hint="Query heads that share are not neighbours: head h looks at head h % H_kv. It should be "
-    "h // (H / H_kv); repeat_interleave puts copies side by side, repeat and tile do not.",
-)
-def deals_them_out(q, k, v, mask=None):
-    if q.shape[1] % k.shape[1]:
-        raise ValueError(f"{k.shape[1]} heads of keys do not divide {q.shape[1]} of queries")
-    times = q.shape[1] // k.shape[1]
-    return masked_attention(q, torch.cat([k] * times, dim=1), torch.cat([v] * times, dim=1), mask)
-
-
-def _one_or_all(q, k, v, mask=None):
-    return k.shape[1] in (1, q.shape[1])
-
-
-@mistake(
-    "break_grouped_query_attention",
-    hint="With one head of keys and values all share it, and with as many as there are queries' "
-    "heads nobody shares: neither depends on who shares with whom.",
-    where=_one_or_all,
-)
-def only_one_head_of_keys():
-    return torch.randn(1, 4, 2, 3), torch.randn(1, 1, 5, 3), torch.randn(1, 1, 5, 3)
-
-
-@mistake(
-    "break_grouped_query_attention",
-    hint="All heads have the same keys and the same values, so it does not matter which is looked "
-    "at.",
-    where=lambda q, k, v, mask=None: bool((k == k[:, :1]).all() and (v == v[:, :1]).all()),
-)
-def the_same_in_all_heads():
-    return torch.randn(1, 4, 2, 3), torch.ones(1, 2, 5, 3), torch.ones(1, 2, 5, 3)
-
-
-@mistake(
-    "break_grouped_query_attention",
-    hint="All values of a sequence are the same, so their mean is that, whatever the weights are: "
-    "which keys are looked at does not show.",
-    where=lambda q, k, v, mask=None: bool((v == v[:, :1, :1]).all()),
-)
-def only_the_keys_differ():
-    k = torch.arange(20.0).view(1, 2, 5, 2)
-    return torch.ones(1, 4, 3, 2), k, torch.ones(1, 2, 5, 3)
-
-
-@mistake(
-    "break_grouped_query_attention",
-    hint="All queries are zeros, so every key gets the same weight, and all heads have the same "
-    "values: neither shows which head is looked at.",
-    where=lambda q, k, v, mask=None: not q.any() and bool((v == v[:, :1]).all()),
-)
-def queries_of_zeros():
-    v = torch.arange(10.0).view(1, 1, 5, 2).expand(1, 2, 5, 2)
-    return torch.zeros(1, 4, 3, 2), torch.arange(20.0).view(1, 2, 5, 2), v
-
-
-@mistake(
-    "break_grouped_query_attention",
-    hint="No query may attend to anything, so every result is 0.",
-    where=lambda q, k, v, mask=None: mask is not None and not mask.any(),
-)
-def hides_everything():
-    k = torch.arange(20.0).view(1, 2, 5, 2)
-    return torch.ones(1, 4, 1, 2), k, k + 1, torch.zeros(1, 5, dtype=torch.bool)
-
-
-@alternative("break_grouped_query_attention")
-def three_groups_of_two():
-    return torch.randn(2, 6, 4, 3), torch.randn(2, 3, 5, 3), torch.randn(2, 3, 5, 7)
-
-
-@alternative("break_grouped_query_attention")
-def only_the_values_differ():
-    v = torch.arange(16.0).view(1, 2, 4, 2)
-    mask = torch.ones(3, 4, dtype=torch.bool).tril()
-    return torch.ones(1, 4, 3, 2), torch.ones(1, 2, 4, 2), v, mask
-
-
-@alternative("grouped_query_attention")
-def repeats_the_heads(q, k, v, mask=None):
-    _refuse(q, k)
-    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
-    return masked_attention(q, k, v, mask)
-
-
-@alternative("grouped_query_attention")
-def loops_over_the_heads(q, k, v, mask=None):
-    H, H_kv = q.shape[1], k.shape[1]
-    if H % H_kv != 0:
-        raise ValueError(f"{H} heads of queries cannot share {H_kv} heads of keys")
-    group = H // H_kv
-    heads = [masked_attention(q[:, h], k[:, h // group], v[:, h // group], mask) for h in range(H)]
-    return torch.stack(heads, 1)
-
-
-@alternative("grouped_query_attention")
-def folds_the_group_into_the_queries(q, k, v, mask=None):
-    _refuse(q, k)
-    B, H, T_q, d = q.shape
-    group = H // k.shape[1]
-    rows = q.reshape(B, k.shape[1], group * T_q, d)
-    mask = None if mask is None else mask.broadcast_to(T_q, k.shape[2]).repeat(group, 1)
-    return masked_attention(rows, k, v, mask).reshape(B, H, T_q, v.shape[-1])
-
-
-@alternative("grouped_query_attention")
-def groups_with_einsum(q, k, v, mask=None):
-    _refuse(q, k)
-    q = q.unflatten(1, (k.shape[1], q.shape[1] // k.shape[1]))
-    scores = torch.einsum("bhgqd,bhkd->bhgqk", q, k) / math.sqrt(q.shape[-1])
-    if mask is not None:
-        seen = mask | ~mask.any(-1, keepdim=True)
-        scores = scores.masked_fill(~seen, -INF)
-    weights = scores.softmax(-1)
-    weights = weights if mask is None else weights * mask
-    return torch.einsum("bhgqk,bhkd->bhgqd", weights, v).flatten(1, 2)
-
-
-@careless("grouped_query_attention")
-def writes_heads_into_zeros(q, k, v, mask=None):
-    _refuse(q, k)
-    group, heads = q.shape[1] // k.shape[1], torch.zeros(*q.shape[:-1], v.shape[-1])
-    for h in range(q.shape[1]):
-        heads[:, h] = masked_attention(q[:, h], k[:, h // group], v[:, h // group], mask)
-    return heads
-
-
-@careless("grouped_query_attention")
-def allows_all_on_the_cpu(q, k, v, mask=None):
-    mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool) if mask is None else mask
-    return repeats_the_heads(q, k, v, mask)
-
-
-def _refuse_group(d_model, group):
-    if d_model % group:
-        raise ValueError(f"group={group} does not divide d_model={d_model}")
-
-
-@alternative("operations_per_byte")
-def counts_piece_by_piece(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse_group(d_model, group)
-    d_key = d_model // group
-    weights = sum(rows * d_model for rows in (d_model, d_key, d_key, d_model))
-    operations = 2 * batch * n_new * weights
-    operations += 2 * batch * n_new * (n_cached + n_new) * 2 * d_model
-    bytes_read = bytes_per_number * (weights + batch * n_cached * 2 * d_key)
-    return operations / bytes_read
-
-
-@alternative("operations_per_byte")
-def counts_in_loops(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse_group(d_model, group)
-    operations = numbers = 0
-    for rows in (d_model, d_model, d_model // group, d_model // group):
-        operations += 2 * rows * d_model * batch * n_new
-        numbers += rows * d_model
-    for _ in range(batch):
-        for _ in ("keys", "values"):
-            operations += 2 * n_new * (n_cached + n_new) * d_model
-            numbers += n_cached * d_model // group
-    return operations / (numbers * bytes_per_number)
-
-
-@alternative("operations_per_byte")
-def divides_with_fractions(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse_group(d_model, group)
-    kv_width = Fraction(d_model, group)
-    matrices = 2 * d_model * (d_model + kv_width)
-    numbers = matrices + 2 * batch * n_cached * kv_width
-    products = batch * n_new * (matrices + 2 * d_model * (n_cached + n_new))
-    return float(2 * products / numbers / bytes_per_number)
-
-
-_DIVIDES = "group divides d_model"
 _GRADIENTS = "gradients come out, which are not differentiated again"
 _EITHER = "the larger of two numbers does not depend on which comes first"
 _EMPTY = "both lists are empty"
@@ -568,10 +385,6 @@ _WIDTH = "queries and keys have one length"
 _ROWS = "there are as many contexts as queries"
 _COLUMNS = "there are as many values as keys"
 EQUIVALENT = {
-    "operations_per_byte: with `/` once where `//` belongs: matrices = 2 * d_model ** 2 + "
-    "2 * d_model ** 2 / group": _DIVIDES,
-    "operations_per_byte: with `/` once where `//` belongs: numbers = matrices + batch * 2 * "
-    "n_cached * d_model / group": _DIVIDES,
     "online_softmax: with two arguments of one call of `maximum` exchanged: largest = "
     "torch.maximum(scores.amax(dim=-1), maximum)": _EITHER,
     "flash_attention: with the two items of a pair exchanged: contexts, sums = ([], [])": _EMPTY,

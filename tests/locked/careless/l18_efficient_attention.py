@@ -2,12 +2,9 @@
 
 import math
 
-import numpy as np
 import torch
 
 from attention.efficient_attention import positive_features, tile_scores
-from attention.masked_attention import masked_attention
-from attention.provided import demand
 from tests.locked.careless import careless
 
 
@@ -122,51 +119,6 @@ def linear_attention_step_2(q, k, v, state, normaliser):
     return above / below, state, normaliser
 
 
-@careless("grouped_query_attention", "plain_numbers", how="a list of heads, one after the other")
-def grouped_query_attention_1(q, k, v, mask=None):
-    H, H_kv = q.shape[1], k.shape[1]
-    if H % H_kv:
-        raise ValueError(f"H_kv={H_kv} does not divide H={H}")
-    heads = []
-    for h in range(H):
-        g = h // (H // H_kv)
-        heads.append(masked_attention(q[:, h], k[:, g], v[:, g], mask))
-    return torch.stack(heads, dim=1)
-
-
-@careless("grouped_query_attention", "device", "dtype", how="head by head into zeros of float32")
-def grouped_query_attention_2(q, k, v, mask=None):
-    B, H, T_q, _ = q.shape
-    H_kv = k.shape[1]
-    if H % H_kv:
-        raise ValueError(f"H_kv={H_kv} does not divide H={H}")
-    context = torch.zeros(B, H, T_q, v.shape[-1])
-    for h in range(H):
-        context[:, h] = masked_attention(q[:, h], k[:, h * H_kv // H], v[:, h * H_kv // H], mask)
-    return context
-
-
-@careless("grouped_query_attention", "extra_axis", how="groups as an axis of their own")
-def grouped_query_attention_3(q, k, v, mask=None):
-    H, H_kv = q.shape[1], k.shape[1]
-    if H % H_kv:
-        raise ValueError(f"H_kv={H_kv} does not divide H={H}")
-    groups = q.unflatten(1, (H_kv, H // H_kv))
-    return masked_attention(groups, k.unsqueeze(2), v.unsqueeze(2), mask).flatten(1, 2)
-
-
-@careless("break_grouped_query_attention", "plain_numbers", how="a single key, two values")
-def break_grouped_query_attention_1():
-    q, k = torch.zeros(1, 4, 1, 1), torch.zeros(1, 2, 1, 1)
-    return q, k, torch.tensor([10.0, 20]).view(1, 2, 1, 1)
-
-
-@careless("break_grouped_query_attention", "seed", how="random tensors, global seed")
-def break_grouped_query_attention_2():
-    torch.manual_seed(0)
-    return torch.randn(1, 6, 2, 3), torch.randn(1, 3, 4, 3), torch.randn(1, 3, 4, 3)
-
-
 @careless("flash_attention_backward", "in_place", how="adds each tile to slices in place")
 def flash_attention_backward_1(q, k, v, context, lse, grad_context, block):
     grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
@@ -203,30 +155,3 @@ def flash_attention_backward_2(q, k, v, context, lse, grad_context, block):
         parts_k.append(part_k)
         parts_v.append(part_v)
     return tuple(torch.cat(parts, dim=-2) for parts in (parts_q, parts_k, parts_v))
-
-
-def _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number):
-    demand.counts(0, n_cached=n_cached)
-    demand.counts(n_new=n_new, batch=batch, d_model=d_model, group=group)
-    demand.counts(bytes_per_number=bytes_per_number)
-    if d_model % group:
-        raise ValueError(f"group={group} does not divide d_model={d_model}")
-
-
-@careless("operations_per_byte", "numpy", "other_type", how="NumPy's float64 all the way")
-def operations_per_byte_1(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    d = np.float64(d_model)
-    sizes = np.array([d * d, d * d / group, d * d / group, d * d])
-    work = batch * n_new * (sizes.sum() + 2 * d * (n_cached + n_new))
-    return 2 * work / (bytes_per_number * (sizes.sum() + batch * n_cached * 2 * d / group))
-
-
-@careless(
-    "operations_per_byte", "other_type", "other_order", how="a tensor of float32, d cancelled"
-)
-def operations_per_byte_2(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
-    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
-    matrices = 2 * d_model + 2 * d_model / group
-    work = torch.tensor(2.0 * batch * n_new * (matrices + 2 * (n_cached + n_new)))
-    return work / (matrices + 2 * batch * n_cached / group) / bytes_per_number
