@@ -110,7 +110,6 @@ def null_space_dimension(values, tolerance=TOLERANCE):
     tensor(1)
     """
     demand.within(0, 1, tolerance=tolerance)
-    # exercise: about 3 lines
     ones = torch.ones_like(values[..., :1])  # (..., T, 1)
     both = torch.cat([values, ones], dim=-1)  # (..., T, d + 1)
     return values.shape[-2] - torch.linalg.matrix_rank(both, rtol=tolerance)
@@ -161,7 +160,6 @@ def token_identifiability(hidden, inputs, mask, cosine=True):
     tensor([[ True, False, False]])
     """
     demand.masks(mask=mask)
-    # exercise: about 5 lines
     if cosine:
         hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
     far = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)  # (B, T, T)
@@ -227,3 +225,24 @@ class HeadImportance(Explained):
             name: gradient.abs().mean(dim=0)
             for name, gradient in zip(gates, gradients, strict=True)
         }
+
+
+def induction_score(weights, tokens):
+    """Measure how much weight each head puts right behind earlier occurrences of a token.
+
+    weights  (B, H, T, T)  of a causal self-attention: 0 where the key is later than the query
+    tokens   (B, T)  ids, without padding; at least one of them repeats
+    returns  (H,)  for a query whose token stood before, once or several times: the sum of its
+                   weights on the positions right after these earlier occurrences. Of this the mean
+                   over all such queries of all sentences
+    Source: Olsson et al. (2022), who call it the prefix-matching score.
+
+    >>> weights = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.1, 0.7, 0.2]])
+    >>> induction_score(weights.view(1, 1, 3, 3), torch.tensor([[5, 8, 5]]))  # 8 came after 5
+    tensor([0.7000])
+    """
+    # exercise: about 4 lines
+    same = tokens.unsqueeze(2) == tokens[:, :-1].unsqueeze(1)  # (B, T, T - 1): query, token before
+    same = same.tril(-1)  # it stood earlier
+    looked = (weights[..., 1:] * same.unsqueeze(1)).sum(dim=-1)  # (B, H, T)
+    return looked.sum(dim=(0, 2)) / same.any(dim=-1).sum()

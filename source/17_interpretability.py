@@ -10,10 +10,11 @@
 # - see which letters depend on one hidden vector (**activation patching**),
 # - find different weights with the same output (the **null space** of attention),
 # - rank heads by **importance**, and say where the ranking misleads,
+# - find **induction heads**, which continue what repeats,
 # - ★ test whether hidden vectors still belong to their tokens.
 #
-# **Time** 95 minutes, ★ 40 more · **Points** 14, of which 4 are for exercises with a star · **GPU**
-# not needed · **You need** lessons 05 to 10
+# **Time** 100 minutes, ★ 25 more · **Points** 13, of which 2 are for exercises with a star ·
+# **GPU** not needed · **You need** lessons 05 to 10
 
 # %%
 import torch
@@ -271,32 +272,11 @@ _ = experiments.move_vectors(model, corpus)
 # By hand it was easy to find other weights with the same output. In a head, a change to a row of T
 # weights must leave d_head outputs and one sum as they are.
 #
-# ### Exercise 17.3 · `null_space_dimension`
-# ●●○ medium · 10 minutes · 1 point
-#
-# How many independent changes are possible? Some of the conditions may say the same, so count them
-# by a rank. Numbers are rounded: `tolerance` says how strong a direction must be to count.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# A change u satisfies one equation per column of the values, and Σ u = 0. Which extra column makes
-# the last equation look like the others?
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# (..., T, d) and one more column make (..., T, d + 1). What is left is T minus its rank.
-# </details>
-# <details><summary>Hint 3 · faint directions count, though they should not</summary>
-#
-# `torch.linalg.matrix_rank` has two tolerances: a number, and a share of the largest singular
-# value.
-# </details>
+# Of T weights, that leaves T less the number of *independent* conditions: a rank. This is the
+# dimension of the null space.
 
-# %% exercise="null_space_dimension"
+# %% given="null_space_dimension"
 from attention.interpretability import null_space_dimension
-
-# %% check="null_space_dimension" points=1
-check.null_space_dimension(null_space_dimension)
 
 # %% [markdown]
 # ### Predict first
@@ -315,10 +295,10 @@ compare(prediction, 32 + 2, "least T with a null space, whatever the values are"
 # the longest number, the decoder's self-attention has 65 − 33 = 32 free directions. Encoder and
 # cross-attention have none: given these values, no other weights give this output.
 #
-# ### Exercise 17.4 · `perturb_attention`
+# ### Exercise 17.3 · `perturb_attention`
 # ●●● hard · 20 minutes · 3 points
 #
-# In stages, each earned by itself: the part in the null space (1), the step (1), where nothing can
+# Graded in three parts: the part in the null space (1), the step (1), where nothing can
 # change (1).
 #
 # Walk from the weights along the part of `direction` that changes neither their sum nor the output,
@@ -377,7 +357,7 @@ _ = experiments.effective_weights()
 # Lesson 07 gave every head a gate: 1 keeps the head, 0 removes it. One backward pass gives the
 # derivatives of the loss with respect to all gates. Do they predict what happens at 0?
 #
-# ### Exercise 17.5 · `HeadImportance`
+# ### Exercise 17.4 · `HeadImportance`
 # ●●○ medium · 12 minutes · 2 points
 #
 # For a head's importance, take the size of the derivative for each sentence, then the mean.
@@ -465,17 +445,121 @@ experiments.turn_gates(model, batch, importance)
 # cannot: a position knows only its own token and place. With two layers, the first can tell each
 # position which token stood before it, and the second can look for the position that was told the
 # current token. Such a head of the second layer is called an **induction head** (Elhage et al.,
-# 2021; Olsson et al., 2022).
+# 2021; Olsson et al., 2022). We train a model of two attention layers on this task, which takes
+# about fifteen seconds, and look for such heads in it.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# model = AttentionOnly(n_layers, d_model, MultiHeadAttention)
+# optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+# schedule = torch.optim.lr_scheduler.LambdaLR(
+#     optimizer, lambda step: min(1, (step + 1) / 50) * (1 - step / STEPS)
+# )
+#
+# def loss() -> Tensor:
+#     ids, period = repeated(BATCH, generator)
+#     logits, _ = model(ids[:, :-1])
+#     repeats = torch.arange(1, T) > period  # (B, 31): the token stood there a period ago
+#     return F.cross_entropy(logits[repeats], ids[:, 1:][repeats])
+#
+# with one_thread():
+#     for _ in take_steps((loss() for _ in range(fewer(STEPS))), optimizer):
+#         schedule.step()
+# ```
+# </details>
+
+# %% demo=true
+repeater = induction.trained(2, 0, MultiHeadAttention)
+repeating, by_chance = induction.fresh()[0], induction.chance_rows()  # (500, 32) each
+for row in (repeating[0], by_chance[0]):
+    print(*row.tolist())
+
+# %% [markdown]
+# *A row that repeats, and one of random tokens, in which a token returns only by chance.*
+#
+# ### Exercise 17.5 · `induction_score`
+# ●●○ medium · 15 minutes · 2 points
+#
+# How much of its weight does each head put where an induction head would look? Say the tokens are
+# *a b c a*. The last *a* stood before at position 0, so an induction head looks at position 1. In
+# *a b a c a* there are two such positions, 1 and 3: add up the weights on both. Take the mean over
+# all queries whose token stood before.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Compare every token with every token before it. The weight that counts is that of the key one
+# position further.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Comparing (B, T, 1) with (B, 1, T) gives (B, T, T); `tril` keeps what lies before the query. It
+# has one entry for all heads: add an axis for them. Without its first key, the weights' last axis
+# begins one position further.
+# </details>
+# <details><summary>Hint 3 · the scores are too small</summary>
+#
+# Which queries do you divide by? A token that is new has no earlier occurrence to look for, and a
+# token is no earlier occurrence of itself.
+# </details>
+
+# %% exercise="induction_score"
+from attention.interpretability import induction_score
+
+# %% check="induction_score" points=2
+check.induction_score(induction_score)
+
+# %% [markdown]
+# ### Predict first
+# The model has four heads in each of its two layers. How many of the eight put more than half of
+# their weight where an induction head would look?
+
+# %%
+prediction = None  # a number of heads, from 0 to 8; None skips this
+
+# %% demo=true
+scores = {}
+for name, ids in {"repeating": repeating, "random": by_chance}.items():
+    weights = [*repeater(ids)[1], induction.equal_weights()]  # (500, H, 32, 32) each
+    scores[name] = [induction_score(one, ids) for one in weights]
+    induction.print_scores(name, scores[name])
+compare(prediction, int((torch.cat(scores["repeating"]) > 0.5).sum()), "induction heads")
+
+# %% [markdown]
+# All four heads of layer 1 are induction heads. Those of layer 0 score no more than a head with
+# equal weights, the first **control**. The second control is the random rows. Nothing repeats
+# there, and a token returns only by chance, at any distance. Even so the heads of layer 1 put 0.50
+# to 0.59 of their weight behind its earlier occurrence, and equal weights 0.08. So these heads
+# match tokens; they do not count places. Are they needed? Remove all heads of one layer, or one
+# head at a time:
+
+# %% demo=true
+every, none = torch.ones(4), torch.zeros(4)
+print("all heads", induction.continued(repeater))
+print("without layer 0", induction.continued(repeater, [none, every]))
+print("without layer 1", induction.continued(repeater, [every, none]))
+for head, gates in enumerate(1 - torch.eye(4)):
+    print(f"without head {head} of layer 1", induction.continued(repeater, [every, gates]))
+
+# %% [markdown]
+# *Share of the repeated tokens that are continued correctly; guessing gives 0.03.* Without layer 1
+# the model hardly does better than guessing. Without layer 0 it continues one token in five: then
+# the induction heads are not told which token stood before a position. But no *single* head of
+# layer 1 is needed, since the three others do the same. Leaving out one head at a time would have
+# called all four unimportant.
+#
+# Does it depend on the seed, and could a single layer do it, too?
 
 # %% demo=true
 axes = induction.induction_heads()
 
 # %% [markdown]
 # *Where one head of each layer looks in a row that repeats. Printed: the share of repeated tokens
-# that are continued correctly, three seeds each, and what is left of it without the attention of
-# the first layer.* The first head looks at the token before, the second at the token that followed
-# the same one a period ago. Two layers continue 95 % of the tokens. One layer continues a third,
-# and not much more when it gets more parameters than the two have together.
+# that are continued correctly, what is left of it without the heads of the first layer, and the
+# induction scores of the last layer's heads, three seeds each.* The first head looks at the token
+# before, the second at the token that followed the same one a period ago. Two layers continue 95 %
+# of the tokens. One layer continues a third, and not much more when it gets more parameters than
+# the two have together.
 #
 # ## Limits
 # - We measured one model on one task.
@@ -526,30 +610,11 @@ axes = induction.induction_heads()
 # The columns of a map are labelled with words. But in layer 1 there are hidden vectors, which have
 # taken in something from everywhere. Do they still belong to their words?
 #
-# ### Exercise 17.6 · `token_identifiability` ★
-# ●●○ medium · 15 minutes · 2 points
-#
-# For each hidden vector, look for the nearest of all inputs of its sentence. Is it its own?
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Take all distances at once, with padding made infinitely far. Is the index of the smallest the
-# position itself? For vectors of length 1, a smaller distance is a smaller angle.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# Hidden (B, T, 1, d) against inputs (B, 1, T, d) gives (B, T, T). The mask is (B, T).
-# </details>
-# <details><summary>Hint 3 · padding comes out True</summary>
-#
-# In a sentence without any real token all distances are infinite, and the first is as good as any.
-# </details>
+# A first measure: for each hidden vector, look for the nearest of all inputs of its sentence, by
+# angle or by distance. Is it its own? Brunner et al. (2020) call this **token identifiability**.
 
-# %% exercise="token_identifiability"
+# %% given="token_identifiability"
 from attention.interpretability import token_identifiability
-
-# %% check="token_identifiability" points=2
-check.token_identifiability(token_identifiability)
 
 # %% [markdown]
 # ### Predict first
@@ -561,10 +626,11 @@ prediction = None  # the share in the trained model, from 0 to 1; None skips thi
 
 # %% demo=true
 own = experiments.nearest_inputs(token_identifiability, model, batch)
-compare(prediction, own, "your function, trained model: nearest to the own token")
+compare(prediction, own, "trained model: nearest to the own token")
 
 # %% [markdown]
-# *Shares for 200 sentences, by layer; last, your function on 40 sentences.* The share is 1, but
+# *Shares for 200 sentences, by layer; last, the function above on 40
+# sentences.* The share is 1, but
 # *also in the untrained models*: the residual connection carries the input past every layer. So
 # this measure says nothing about what was learned. The direction of the change alone (“change
 # only”) does: there the trained model stands far above the control. (“Length of the change”: beside
@@ -581,7 +647,7 @@ experiments.probes()
 # frequent answer.* The token itself can be read everywhere, with or without training. What the
 # layers add is the word *before*: an untrained layer mixes in some of it, the trained layers more.
 #
-# ### Exercise 17.7 · `HiddenTokenAttribution` ★
+# ### Exercise 17.6 · `HiddenTokenAttribution` ★
 # ●●● hard · 20 minutes · 2 points
 #
 # How much of each input token is in a hidden vector? Ask how strongly the vector moves when the

@@ -5,7 +5,7 @@ token a model must find what came after the same token before. Elhage and collea
 Olsson and colleagues (2022) call a head that does so an induction head.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from attention.experiments import recorded
 from attention.experiments.recorded import Experiment, seeded
 from attention.provided.figures import plots, seeds
-from attention.provided.training_steps import one_thread, take_steps
+from attention.provided.training_steps import fewer, one_thread, take_steps
 
 SEEDS = (0, 1, 2)
 VOCABULARY, T, N_HEADS = 32, 32, 4
@@ -60,20 +60,13 @@ class AttentionOnly(nn.Module):
         return self.output(self.norms[-1](x)), seen
 
 
-def train_on_repeats(
+def trained(
     n_layers: int,
     seed: int,
     MultiHeadAttention: Callable[..., nn.Module],
     d_model: int = 64,
-) -> dict[str, Any]:
-    """Train to predict what repeats; measure it whole, and without single heads of layer 0.
-
-    returns  "right": share of the repeated tokens that are predicted; "parameters"; "previous":
-             the mean weight of each head on the token before, by layer; "after the same": on the
-             token that followed the same one a period ago; "without a head", "without heads":
-             the share right without that head of the first layer which is missed most, and without
-             all its heads; "tokens", "maps": a row, and where in it one head of each layer looks
-    """
+) -> AttentionOnly:
+    """Train to predict what repeats: 700 steps, each on 64 fresh rows."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     model = AttentionOnly(n_layers, d_model, MultiHeadAttention)
@@ -85,46 +78,72 @@ def train_on_repeats(
     def loss() -> Tensor:
         ids, period = repeated(BATCH, generator)
         logits, _ = model(ids[:, :-1])
-        return F.cross_entropy(logits[_repeats(period)], ids[:, 1:][_repeats(period)])
+        repeats = torch.arange(1, T) > period  # (B, 31): the token stood there a period ago
+        return F.cross_entropy(logits[repeats], ids[:, 1:][repeats])
 
     with one_thread():
-        for _ in take_steps((loss() for _ in range(STEPS)), optimizer):
+        for _ in take_steps((loss() for _ in range(fewer(STEPS))), optimizer):
             schedule.step()
-        return {"parameters": sum(p.numel() for p in model.parameters())} | _measured(model)
+    return model.requires_grad_(False)
 
 
-def _repeats(period: Tensor) -> Tensor:
-    """Which of the tokens 1 to 31 repeat a token that the model has seen followed: (B, 31)."""
-    return torch.arange(1, T) > period
+def continued(model: AttentionOnly, head_masks: Any = None) -> float:
+    """The share of the repeated tokens of 500 fresh rows that a model predicts.
+
+    head_masks  for each layer (4,): 1 keeps a head, 0 removes it; None keeps all
+    """
+    ids, period = fresh()
+    best = model(ids[:, :-1], head_masks)[0].argmax(dim=-1)
+    repeats = torch.arange(1, T) > period
+    return round((best == ids[:, 1:])[repeats].float().mean().item(), 3)
 
 
-@torch.no_grad()
-def _measured(model: AttentionOnly) -> dict[str, Any]:
-    """How often 500 fresh rows are continued, and where the heads look."""
-    ids, period = repeated(500, torch.Generator().manual_seed(99))
-    here = torch.arange(1, T - 1)
-    after = (torch.arange(T - 1) - period + 1).clamp(min=0)  # (B, 31): followed the same token
-    known = (torch.arange(T - 1) >= period).float()
+def fresh() -> tuple[Tensor, Tensor]:
+    """500 rows that no training has seen, and their periods."""
+    return repeated(500, torch.Generator().manual_seed(99))
 
-    def right(head_masks: Any = None) -> float:
-        best = model(ids[:, :-1], head_masks)[0].argmax(dim=-1)
-        return round((best == ids[:, 1:])[_repeats(period)].float().mean().item(), 3)
 
-    before, follows = [], []
-    for weights in model(ids[:, :-1])[1]:
-        before.append(_hundredths(weights[:, :, here, here - 1].mean(dim=(0, 2))))
-        index = after[:, None, :, None].expand(-1, N_HEADS, -1, 1)
-        there = weights.gather(3, index)[..., 0]  # (B, H, 31)
-        follows.append(_hundredths((there * known[:, None]).sum((0, 2)) / known.sum()))
-    others = [torch.ones(N_HEADS)] * (len(model.layers) - 1)
+def chance_rows() -> Tensor:
+    """500 rows of random tokens without a period, where a token repeats by chance: (500, 32)."""
+    return torch.randint(VOCABULARY, (500, T), generator=torch.Generator().manual_seed(98))
+
+
+def equal_weights() -> Tensor:
+    """What a causal head with equal weights looks like, for 500 rows: (500, 1, 32, 32)."""
+    mask = torch.ones(T, T).tril()
+    return (mask / mask.sum(dim=1, keepdim=True)).expand(500, 1, T, T)
+
+
+def train_on_repeats(
+    n_layers: int,
+    seed: int,
+    MultiHeadAttention: Callable[..., nn.Module],
+    induction_score: Callable[[Tensor, Tensor], Tensor],
+    d_model: int = 64,
+) -> dict[str, Any]:
+    """Train to predict what repeats; measure it whole, and without heads.
+
+    returns  "right": share of the repeated tokens that are predicted; "parameters"; "previous":
+             the mean weight of each head on the token before, by layer; "scores", "by chance": the
+             `induction_score` of each head, in rows that repeat and in random ones; "without":
+             the share right without all heads of one layer, layer by layer; "tokens", "maps": a
+             row, and where in it one head of each layer looks
+    """
+    model = trained(n_layers, seed, MultiHeadAttention, d_model)
+    (ids, _), chance = fresh(), chance_rows()
+    layers, here = model(ids)[1], torch.arange(1, T)
+    before = [_hundredths(one[:, :, here, here - 1].mean(dim=(0, 2))) for one in layers]
+    scores = [_hundredths(induction_score(one, ids)) for one in layers]
+    kept = torch.ones(n_layers, n_layers, N_HEADS) - torch.eye(n_layers).unsqueeze(2)
     return {
-        "right": right(),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "right": continued(model),
         "previous": before,
-        "after the same": follows,
-        "without a head": min(right([gates, *others]) for gates in 1.0 - torch.eye(N_HEADS)),
-        "without heads": right([torch.zeros(N_HEADS), *others]),
+        "scores": scores,
+        "by chance": [_hundredths(induction_score(one, chance)) for one in model(chance)[1]],
+        "without": [continued(model, [*masks]) for masks in kept],
         "tokens": ids[0, :SHOWN].tolist(),
-        "maps": _maps(model, ids[:1, :SHOWN], before, follows),
+        "maps": _maps(model, ids[:1, :SHOWN], before, scores),
     }
 
 
@@ -143,19 +162,27 @@ def _hundredths(shares: Tensor) -> list[float]:
     return [round(share, 2) for share in shares.tolist()]
 
 
+def print_scores(name: str, layers: Sequence[Tensor]) -> None:
+    """Print what each head scores, layer by layer, and last a head with equal weights."""
+    for number, scores in enumerate(layers):
+        which = f"layer {number}" if number + 1 < len(layers) else "equal weights"
+        print(f"{name:<10} {which:<14}", *(f"{score:.2f}" for score in scores.tolist()))
+
+
 def induction_heads() -> list[Axes]:
     """Draw where one head of each layer looks in a row that repeats, and print what is recorded.
 
     Recorded, three seeds each: one layer, one wider layer with more parameters, two layers; the
-    maps are those of two layers, seed 0. Trained anew in half a minute:
-    ``train_on_repeats(2, 0, MultiHeadAttention)``, with lesson 07's class or your own.
+    maps are those of two layers, seed 0.
     """
     rows = recorded.read("induction", "layers")
-    print("layers  parameters  continued right  without layer 0's attention")
+    print(
+        "layers  parameters  continued  without layer 0's heads  scores of the last layer's heads"
+    )
     for row in rows:
         print(
-            f"{row['n_layers']:6d}  {row['parameters']:10,}  {row['right']:15.3f}  "
-            f"{row['without heads']:27.3f}"
+            f"{row['n_layers']:6d}  {row['parameters']:10,}  {row['right']:9.3f}  "
+            f"{row['without'][0]:15.3f}  " + " ".join(f"{one:.2f}" for one in row["scores"][-1])
         )
     (drawn,) = seeds.where(rows, n_layers=2, seed=0)
     axes = [*plots.panels(columns=2, width=4.4, height=4.2)]

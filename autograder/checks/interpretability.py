@@ -34,71 +34,6 @@ def _low_rank(draw, *shape, rank, faint=0.0):
 
 
 @check(
-    without={
-        "float32": "asked in the check itself: a whole number comes out",
-        "gradients": "a rank comes out, which has no gradient",
-    },
-    rests_on=(
-        "a singular value below this share of the largest one counts as 0",
-        "Some of the conditions may say the same, so count them by a rank.",
-        "T less the rank of `values` with a column of ones beside them",
-        "(..., T, d) what is weighted",
-        "int64: the dimension of the space",
-    ),
-)
-def null_space_dimension(student, draw):
-    """Small ones by hand, then T less a rank that is known, also of several at once."""
-    values = _tensor([1, 0], [0, 1], [1, 1], [3, 5], [7, 2])
-    got = student(values)
-    expect.shape(got, ())
-    expect.dtype(got, torch.int64)
-    what = "5 weights, 2 independent features, and the sum: 3 conditions leave 2 dimensions"
-    expect.close(got, torch.tensor(2), what)
-    what = "values that are the same for all 5 tokens say no more than the sum: 4 dimensions"
-    expect.close(student(_tensor([3, 3]).repeat(5, 1)), torch.tensor(4), what)
-    drawn = [((9, 6), 1, 6), ((40, 32), 5, 30), ((8, 11), 1, 7)]
-    ranks = [(*sizes, int(draw.integers(least, end, 1))) for sizes, least, end in drawn]
-    for T, d, rank in ((7, 3, 3), (3, 7, 3), (40, 32, 32), (33, 32, 32), *ranks):
-        _check_dimension(student, draw, T, d, rank)
-    values = torch.stack([_low_rank(draw, 9, 5, rank=rank) for rank in (4, 1, 3)])
-    what = "for a batch of values of ranks 4, 1 and 3 with T=9 the dimensions are wrong"
-    expect.close(student(values), torch.tensor([4, 7, 5]), what)
-    values = values.unsqueeze(0).repeat(2, 1, 1, 1)
-    got = student(values)
-    expect.shape(got, (2, 3))
-    expect.close(got, torch.tensor([[4, 7, 5]] * 2), "with two axes in front it is wrong")
-    values = torch.stack([scale * _low_rank(draw, 9, 5, rank=4) for scale in (2000, 0.003)])
-    what = "for a batch of which one matrix is far larger than the other the dimensions are wrong"
-    expect.close(student(values), torch.tensor([4, 4]), what)
-    values = draw.strided(_low_rank(draw, 11, 4, rank=4) * _tensor(1, 1e-7, 1, 1))
-    what = "a column 1e-07 times as large as the others should not count"
-    expect.close(student(values), torch.tensor(7), what)
-    for faint, lost in ((1e-7, 0), (1e-3, 1)):
-        values = 1000 * _low_rank(draw, 11, 6, rank=3, faint=faint)
-        what = f"a direction {faint:g} times as strong as others should {'' if lost else 'not '}"
-        expect.close(student(values), torch.tensor(7 - lost), f"{what}count")
-    values = _low_rank(draw, 11, 6, rank=3, faint=1e-3)
-    what = "with tolerance=0.01 a direction 0.001 times as strong as others should not count"
-    expect.close(student(values, tolerance=0.01), torch.tensor(7), what)
-    what = "values that are all multiplied by 0.001 have the same null space"
-    expect.close(student(_low_rank(draw, 9, 5, rank=4) / 1000), torch.tensor(4), what)
-    with expect.care("float32"):
-        what = "with float32, T=40, d=32 and values of rank 20 the dimension is wrong"
-        expect.close(student(_low_rank(draw, 40, 32, rank=20).float()), torch.tensor(19), what)
-    with expect.care():
-        _check_dimension(student, draw, 1, 5, 1)
-    with expect.care():
-        what = "values of 0 leave one condition, the sum: 6 dimensions of 7"
-        expect.close(student(torch.zeros(7, 3, dtype=F64)), torch.tensor(6), what)
-
-
-def _check_dimension(student, draw, T, d, rank):
-    values = draw.strided(_low_rank(draw, T, d, rank=rank) * 100)
-    what = f"for T={T}, d={d} and values of rank {rank} the dimension is wrong"
-    expect.close(student(values), torch.tensor(max(0, T - rank - 1)), what)
-
-
-@check(
     without={"gradients": "a null space has no basis that is the right one"},
     rests_on=(
         "the part of it that lies in the null space of `values`",
@@ -253,122 +188,6 @@ def _without_effect(values, direction):
     both = torch.cat([values, torch.ones(len(values), 1, dtype=F64)], dim=1)
     reached = torch.linalg.lstsq(both, direction.unsqueeze(1), driver="gelsd", rcond=1e-6).solution
     return direction - (both @ reached).squeeze(1)
-
-
-@check(
-    without={
-        "float32": "asked in the check itself: truth values come out",
-        "gradients": "truth values come out, which have no gradient",
-    },
-    rests_on=(
-        "look for the nearest of all inputs of its sentence",
-        "True: near is a small angle; False: a small Euclidean distance",
-        "the nearest is the one at the same position; False in the padding",
-        "padding made infinitely far",
-        "In a sentence without any real token",
-    ),
-)
-def token_identifiability(student, draw):
-    """By hand with both kinds of near, then loops; padding that would be nearer."""
-    inputs = _tensor([[1, 0], [0, 5], [3, 3]])
-    hidden = _tensor([[2.5, 2], [0, 1], [9, 9]])
-    real = torch.ones(1, 3).bool()
-    got = student(hidden, inputs, real)
-    expect.shape(got, (1, 3), axes="B, T")
-    expect.dtype(got, torch.bool)
-    what = "inputs (1, 0), (0, 5), (3, 3), hidden (2.5, 2), (0, 1), (9, 9), by angle: wrong"
-    expect.close(got, torch.tensor([[False, True, True]]), what)
-    what = "inputs (1, 0), (0, 1), (1, 1), hidden (100, 5), (1, 5), (2, 2), by angle: wrong"
-    apart = _tensor([[100, 5], [1, 5], [2, 2]]), _tensor([[1, 0], [0, 1], [1, 1]])
-    expect.close(student(*apart, real), real, what)
-    what = "the first by Euclidean distance: wrong"
-    got = student(hidden, inputs, real, cosine=False)
-    expect.close(got, torch.tensor([[False, False, True]]), what)
-    inputs, hidden = _tensor([[3, 3], [5, 0], [-9, 0]]), _tensor([[0.5, 0], [6, 1], [-9, 1]])
-    what = "inputs (3, 3), (5, 0), (-9, 0), hidden (0.5, 0), (6, 1), (-9, 1), by distance: wrong"
-    got = student(hidden, inputs, real, cosine=False)
-    expect.close(got, torch.tensor([[True, True, True]]), what)
-    inputs, hidden = _tensor([[3, 1], [-3, 0], [0, 2]]), _tensor([[2, -0.5], [-1, 1], [4, 1]])
-    what = "a hidden vector opposite to another token's input is far from it by angle: wrong"
-    expect.close(student(hidden, inputs, real), torch.tensor([[True, True, False]]), what)
-    mask = torch.tensor([[True, True, False]])
-    inputs, hidden = _tensor([[1, 0], [1, -1], [9, 9]]), _tensor([[-1, 2], [1, -1.5], [1, 1]])
-    what = "the own angle is more than 90°, that of the other token larger, and the rest padding"
-    expect.close(student(hidden, inputs, mask), mask, f"{what}: wrong")
-    inputs, hidden = _tensor([[2, 2], [-3, 3], [5, 9]]), _tensor([[0.5, 0.5], [0, 1], [1, 1]])
-    what = "hidden vectors nearer to 0 than to any input, by distance, with padding: wrong"
-    got = student(hidden, inputs, mask, cosine=False)
-    expect.close(got, torch.tensor([[True, False, False]]), what)
-    alone, far = torch.tensor([[True, False]]), _tensor([[1e12, 0], [0, 0]])
-    got = student(far, _tensor([[0, 0], [9, 9]]), alone, cosine=False)
-    what = "the only input of a sentence is the nearest, also at a distance of 1e12, with padding"
-    expect.close(got, alone, f"{what}: wrong")
-    inputs = _tensor([[4, 0], [0, 4], [4, 1]])
-    for cosine in (True, False):
-        got = student(_tensor([[4, 1], [1, 4], [4, 1]]), inputs, mask, cosine=cosine)
-        what = f"with cosine={cosine} padding that is nearer than the own input should not count"
-        expect.close(got, torch.tensor([[True, True, False]]), what)
-    inputs = torch.tensor([[[1, 0], [0, 1]], [[2, 1], [1, 2]]], dtype=F64)
-    hidden, real = inputs[[1, 1]], torch.ones(2, 2).bool()
-    for cosine in (True, False):
-        what = f"with cosine={cosine} inputs of another sentence that are nearer should not count"
-        expect.close(student(hidden, inputs, real, cosine=cosine), real, what)
-    for sizes in ((3, 5, 7), (2, 9, 3)):
-        for cosine in (True, False):
-            _check_nearest(student, draw, *sizes, cosine)
-    for *sizes, cosine in (
-        (4, 1, 2, True),
-        (4, 1, 2, False),
-        (1, 6, 5, True),
-        (1, 6, 5, False),
-        (5, 2, 1, False),  # numbers have no angle
-    ):
-        with expect.care():
-            _check_nearest(student, draw, *sizes, cosine)
-    with expect.care():
-        inputs = 1000 + draw.normal(1, 5, 3)
-        what = "by distance, of vectors that lie near each other and far from 0: wrong"
-        mask = torch.ones(1, 5).bool()
-        expect.close(student(inputs, inputs, mask, cosine=False), mask, what)
-
-
-def _check_nearest(student, draw, B, T, d, cosine):
-    inputs, mask = _spread(draw, B, T, d), draw.uniform(B, T) < 0.7
-    hidden = inputs * draw.uniform(B, T, 1, low=0.5, high=2.0) + 0.2 * draw.normal(B, T, d)
-    order = draw.permutation(T)[: T // 2]
-    hidden[:, order] = hidden[:, order.roll(1)]
-    mask[0], mask[1:2], mask[-1, : T // 2 + 1] = True, False, True
-    hidden[mask.roll(1, 0) & ~mask] = 300.0
-    inputs[~mask] = hidden.roll(1, 1)[~mask]  # padding that would be very near
-    given = [draw.strided(x) for x in (hidden, inputs, mask)]
-    what = f"with B={B}, T={T}, d_model={d} and cosine={cosine} it differs from a loop"
-    expected = _nearest(hidden, inputs, mask, cosine)
-    expect.close(student(*given, cosine), expected, what)
-    with expect.care("float32"):
-        got = student(hidden.float(), inputs.float(), mask, cosine=cosine)
-        expect.close(got, expected, f"in float32, {what}")
-
-
-def _spread(draw, B, T, d):
-    """Inputs whose directions, and lengths, are not too near each other."""
-    x = draw.normal(B, T, d)
-    return (x + x.sign()) * (1 + torch.arange(T, dtype=F64).view(1, T, 1))
-
-
-def _nearest(hidden, inputs, mask, cosine):
-    rows = []
-    for vectors, begun, real in zip(hidden, inputs, mask.tolist(), strict=True):
-        row = []
-        for i, vector in enumerate(vectors):
-            far = [
-                1 - torch.cosine_similarity(vector, other, dim=0) if cosine else vector - other
-                for other in begun
-            ]
-            far = [one.square().sum().item() if one.dim() else one.item() for one in far]
-            kept = [j for j in range(len(real)) if real[j]]
-            row.append(real[i] and i == min(kept, key=lambda j, far=far: (far[j], j)))
-        rows.append(row)
-    return torch.tensor(rows, dtype=torch.bool)
 
 
 def _translator(draw):
@@ -664,3 +483,51 @@ def _by_weights(model, source, target):
             per_head = (weight.detach() * gradient).sum(0).unflatten(0, (3, -1)).sum(1)
             found[name].append(per_head.abs())
     return {name: torch.stack(rows).mean(0) for name, rows in found.items()}
+
+
+@check(
+    rests_on=(
+        "a query whose token stood before, once or several times",
+        "the sum of its weights on the positions right after these earlier occurrences",
+        "the mean over all such queries of all sentences",
+    ),
+)
+def induction_score(student, draw):
+    """By hand, then place by place with loops."""
+    rows = _tensor([1, 0, 0, 0], [0.5, 0.5, 0, 0], [0.1, 0.7, 0.2, 0], [0.4, 0.3, 0.2, 0.1])
+    got = student(rows.view(1, 1, 4, 4), torch.tensor([[5, 8, 5, 9]]))
+    expect.shape(got, (1,), axes="H")
+    expect.dtype(got, F64)
+    what = "tokens 5 8 5 9: only position 2 repeats, 8 followed, and 0.7 of its weight is there"
+    expect.close(got, _tensor(0.7), what)
+    what = "tokens 5 8 5 5, where position 3 repeats 0 and 2: the mean of 0.7 and 0.3 + 0.1"
+    got = student(rows.view(1, 1, 4, 4), torch.tensor([[5, 8, 5, 5]]))
+    expect.close(got, _tensor(0.55), what)
+    for B, H, T, kinds in ((1, 3, 9, 4), (5, 2, 12, 6)):
+        _check_induction(student, draw, B, H, T, kinds)
+    with expect.care():
+        _check_induction(student, draw, 3, 1, 2, 1)
+
+
+def _check_induction(student, draw, B, H, T, kinds):
+    tokens = draw.integers(0, kinds, B, T)
+    tokens[0, :2] = tokens[0, 1]  # at least one repeats
+    scores = draw.normal(B, H, T, T, scale=2.0)
+    later = torch.ones(T, T, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(later, -torch.inf).softmax(-1)
+    found = []
+    for b, row in enumerate(tokens.tolist()):
+        for t, token in enumerate(row):
+            after = [j + 1 for j in range(t) if row[j] == token]
+            if after:
+                found.append(weights[b, :, t, after].sum(-1))
+    got = student(draw.strided(weights), tokens)
+    expect.shape(got, (H,), axes="H")
+    what = f"with B={B}, H={H}, T={T} and tokens {_several(tokens)} the scores are wrong"
+    expect.close(got, torch.stack(found).mean(0), what, **NEAR)
+
+
+def _several(tokens):
+    return "; ".join(" ".join(map(str, row)) for row in tokens[:2].tolist()) + (
+        "; …" if len(tokens) > 2 else ""
+    )

@@ -5,59 +5,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.interpretability import TOLERANCE, Explained, null_space
+from attention.interpretability import Explained, null_space
 from attention.provided.data.tokens import EOS, PAD
 from attention.provided.models.attention_weights import watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import Encoder, masks_from_tokens
 from autograder.checking.toolbox.registry import alternative, careless, mistake
-
-
-def _with_ones(values):
-    return torch.nn.functional.pad(values, (0, 1), value=1.0)
-
-
-def _rank(matrix, tolerance=TOLERANCE):
-    return torch.linalg.matrix_rank(matrix, rtol=tolerance)
-
-
-# --- null_space_dimension ----------------------------------------------------------------------
-
-
-@alternative("null_space_dimension")
-def counts_singular_values(values, tolerance=TOLERANCE):
-    strength = torch.linalg.svdvals(_with_ones(values))
-    return values.shape[-2] - (strength > tolerance * strength[..., :1]).sum(-1)
-
-
-@alternative("null_space_dimension")
-def counts_in_a_loop(values, tolerance=TOLERANCE):
-    found = []
-    for one in values.reshape(-1, *values.shape[-2:]):
-        ones = torch.ones(len(one), 1, dtype=one.dtype, device=one.device)
-        strength = torch.linalg.svdvals(torch.hstack([one, ones]))
-        found.append(len(one) - (strength / strength[0] > tolerance).sum())
-    return torch.stack(found).reshape(values.shape[:-2])
-
-
-@alternative("null_space_dimension")
-def counts_by_padding(values, tolerance=TOLERANCE):
-    both = F.pad(values, (1, 0), value=1.0)
-    rank = torch.linalg.matrix_rank(both.mT, rtol=tolerance)
-    return both.shape[-2] - rank
-
-
-@careless("null_space_dimension")
-def makes_ones_on_the_cpu(values, tolerance=TOLERANCE):
-    ones = torch.ones(*values.shape[:-1], 1)
-    return values.shape[-2] - _rank(torch.cat([values, ones], dim=-1), tolerance)
-
-
-@careless("null_space_dimension")
-def ranks_in_numpy(values, tolerance=TOLERANCE):
-    strength = numpy.linalg.svd(_with_ones(values).numpy(), compute_uv=False)
-    return torch.tensor(values.shape[-2] - (strength > tolerance * strength[..., :1]).sum(-1))
-
 
 # --- perturb_attention -------------------------------------------------------------------------
 
@@ -123,71 +76,6 @@ def goes_in_numpy(weights, values, direction):
         return weights
     step = (weights.numpy()[falls] / -change[falls]).min()
     return torch.from_numpy(weights.numpy() + step * change)
-
-
-# --- token_identifiability ---------------------------------------------------------------------
-
-
-def _distances(hidden, inputs, cosine):
-    if cosine:
-        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
-    return (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
-
-
-def _own(hidden):
-    return torch.arange(hidden.shape[1], device=hidden.device)
-
-
-def _identified(hidden, inputs, mask, cosine):
-    far = _distances(hidden, inputs, cosine)
-    far = far.masked_fill(~mask.unsqueeze(1), torch.inf)
-    return (far.argmin(-1) == _own(hidden)) & mask
-
-
-@alternative("token_identifiability")
-def identifies_in_loops(hidden, inputs, mask, cosine=True):
-    rows = torch.zeros_like(mask)
-    for b in range(len(mask)):
-        kept = mask[b].nonzero().squeeze(1)
-        for i in kept.tolist():
-            far = (inputs[b, kept] - hidden[b, i]).square().sum(-1)
-            if cosine:
-                far = -F.cosine_similarity(inputs[b, kept], hidden[b, i], dim=-1)
-            rows[b, i] = kept[far.argmin()] == i
-    return rows
-
-
-@alternative("token_identifiability")
-def identifies_by_cdist(hidden, inputs, mask, cosine=True):
-    if cosine:
-        near = F.cosine_similarity(hidden[:, :, None], inputs[:, None], dim=-1)
-    else:
-        near = -(hidden[:, :, None] - inputs[:, None]).square().sum(-1)
-    near = near.masked_fill(~mask[:, None], -torch.inf)
-    return torch.logical_and(near.max(2).indices == _own(hidden), mask)
-
-
-@alternative("token_identifiability")
-def identifies_against_the_best(hidden, inputs, mask, cosine=True):
-    far = _distances(hidden, inputs, cosine)
-    own = far.diagonal(dim1=1, dim2=2)
-    best = far.where(mask[:, None, :], far.new_tensor(torch.inf)).amin(-1)
-    return mask & (own <= best)
-
-
-@careless("token_identifiability")
-def counts_positions_on_the_cpu(hidden, inputs, mask, cosine=True):
-    far = _distances(hidden, inputs, cosine).masked_fill(~mask.unsqueeze(1), torch.inf)
-    return (far.argmin(-1) == torch.arange(hidden.shape[1])) & mask
-
-
-@careless("token_identifiability")
-def writes_down_what_it_identifies(hidden, inputs, mask, cosine=True):
-    found = torch.zeros(mask.shape, dtype=torch.bool)
-    right = _identified(hidden, inputs, mask, cosine)
-    for b in range(len(mask)):
-        found[b] = right[b]
-    return found
 
 
 # --- LeaveOneOut -------------------------------------------------------------------------------
@@ -599,37 +487,64 @@ class ReturnsCopiesOfNumbers(_Importance):
         return torch.tensor(gradient.abs().mean(dim=0).tolist())
 
 
+# --- induction_score ---------------------------------------------------------------------------
+
+
+def _repeats(tokens):
+    """Which tokens stood before, and where: (B, T, T), query and earlier occurrence."""
+    return (tokens.unsqueeze(2) == tokens.unsqueeze(1)).tril(-1)
+
+
+@alternative("induction_score")
+def scores_by_rolling(weights, tokens):
+    after = _repeats(tokens).roll(1, dims=2).unsqueeze(1)  # the last column holds no occurrence
+    return (weights * after).sum((0, 2, 3)) / after.any(dim=3).sum()
+
+
+@alternative("induction_score")
+def scores_of_chosen_queries(weights, tokens):
+    after = F.pad(_repeats(tokens)[..., :-1], (1, 0))
+    looked = torch.einsum("bhij,bij->bih", weights, after.to(weights.dtype))
+    return looked[after.any(dim=2)].mean(dim=0)
+
+
+@alternative("induction_score")
+def scores_place_by_place(weights, tokens):
+    found = []
+    for b, row in enumerate(tokens.tolist()):
+        for t in range(1, len(row)):
+            places = [j + 1 for j in range(t) if row[j] == row[t]]
+            if places:
+                found.append(weights[b, :, t, places].sum(dim=1))
+    return sum(found) / len(found)
+
+
+@careless("induction_score")
+def makes_its_triangle_on_the_cpu(weights, tokens):
+    T = tokens.shape[1]
+    earlier = torch.ones(T, T, dtype=torch.bool).tril(-1)
+    after = ((tokens.unsqueeze(2) == tokens.unsqueeze(1)) & earlier).roll(1, dims=2)
+    return (weights * after.unsqueeze(1)).sum((0, 2, 3)) / after.any(dim=2).sum()
+
+
+@careless("induction_score")
+def writes_scores_into_zeros(weights, tokens):
+    after = _repeats(tokens).roll(1, dims=2)
+    scores = torch.zeros(weights.shape[1])
+    for head in range(len(scores)):
+        scores[head] = (weights[:, head] * after).sum() / after.any(dim=2).sum()
+    return scores
+
+
 NO_GRADIENT = "what comes out has no gradient, or none that is asked for: the check says why"
-ONE_SIZE = "both have the same size, or are on the same device"
 FACTOR = "a factor that is the same for all goes in the division"
 
 # What the checks cannot tell from a right answer, because it is one.
 EQUIVALENT = {
-    "null_space_dimension: with one bound of a slice left out: ones = "
-    "torch.ones_like(values[..., :])": "several columns of ones have the rank of one",
-    "null_space_dimension: with one whole number off by one: ones = "
-    "torch.ones_like(values[..., :2])": "several columns of ones have the rank of one",
-    "null_space_dimension: whose result is cut off from the gradient: return (values.shape[-2] - "
-    "torch.linalg.matrix_rank(both, rtol=tolerance)).detach()": NO_GRADIENT,
     "perturb_attention: whose result is cut off from the gradient: return (weights + step * "
     "change).detach()": NO_GRADIENT,
     "perturb_attention: whose result is cut off from the gradient: return "
     "weights.detach()": NO_GRADIENT,
-    "token_identifiability: with the two sides of one `-` exchanged: far = (inputs.unsqueeze(1) - "
-    "hidden.unsqueeze(2)).norm(dim=-1)": "the sign goes",
-    "token_identifiability: with `inputs` once where `hidden` belongs: own = "
-    "torch.arange(inputs.shape[1], device=hidden.device)": ONE_SIZE,
-    "token_identifiability: with `mask` once where `hidden` belongs: own = "
-    "torch.arange(mask.shape[1], device=hidden.device)": ONE_SIZE,
-    "token_identifiability: with `inputs` once where `hidden` belongs: own = "
-    "torch.arange(hidden.shape[1], device=inputs.device)": ONE_SIZE,
-    "token_identifiability: with `mask` once where `hidden` belongs: own = "
-    "torch.arange(hidden.shape[1], device=mask.device)": ONE_SIZE,
-    "token_identifiability: whose result is cut off from the gradient: return ((far.argmin(dim=-1) "
-    "== own) & mask).detach()": NO_GRADIENT,
-    "token_identifiability: with one call of `normalize` left out: hidden, inputs = (hidden, "
-    "F.normalize(inputs, dim=-1))": "of inputs of length 1, the nearest has the smallest angle, "
-    "however long the hidden vector is",
     "LeaveOneOut: with `source` once where `target` belongs: seen, _ = masks_from_tokens(source, "
     "source)": "the mask of the target is not used",
     "LeaveOneOut: whose result is cut off from the gradient: return torch.stack(losses, "

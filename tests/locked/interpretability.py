@@ -96,45 +96,6 @@ class LeaveOneOut_13(_Explained):
         return lost
 
 
-# --- null_space_dimension --------------------------------------------------------------------
-
-
-@wrong("null_space_dimension", cause="returns a floating number", kind="dtype")
-def null_space_dimension_8(values, tolerance=TOLERANCE):
-    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
-    strength = torch.linalg.svdvals(both)
-    counted = (strength > tolerance * strength[..., :1]).to(values.dtype)
-    return values.shape[-2] - counted.sum(dim=-1)
-
-
-@wrong(
-    "null_space_dimension",
-    cause="counts singular values that are 0: with T above d + 1 there are too few of them",
-)
-def null_space_dimension_9(values, tolerance=TOLERANCE):
-    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
-    strength = torch.linalg.svdvals(both)
-    return (strength <= tolerance * strength[..., :1]).sum(dim=-1)
-
-
-@right("null_space_dimension", how="counts singular values")
-def null_space_dimension_11(values, tolerance=TOLERANCE):
-    both = F.pad(values, (0, 1), value=1.0)
-    strength = torch.linalg.svdvals(both)
-    faint = strength <= tolerance * strength.amax(dim=-1, keepdim=True)
-    return values.shape[-2] - (~faint).sum(dim=-1)
-
-
-@right("null_space_dimension", how="a loop over the matrices, the ones in front, transposed")
-def null_space_dimension_12(values, tolerance=TOLERANCE):
-    *front, T, d = values.shape
-    found = []
-    for matrix in values.reshape(-1, T, d):
-        both = torch.cat([matrix.new_ones(1, T), matrix.T])
-        found.append(T - torch.linalg.matrix_rank(both, rtol=tolerance).item())
-    return torch.tensor(found, dtype=torch.int64, device=values.device).reshape(front)
-
-
 # --- perturb_attention -----------------------------------------------------------------------
 
 
@@ -214,76 +175,6 @@ def perturb_attention_13(weights, values, direction):
     steps = weights / torch.where(falls, change.abs(), torch.ones_like(change))
     first, _ = steps.masked_fill(~falls, math.inf).sort()
     return torch.add(weights, change * first[0])
-
-
-# --- token_identifiability -------------------------------------------------------------------
-
-
-@wrong("token_identifiability", cause="`cosine` makes no difference: it is always the angle")
-def token_identifiability_3(hidden, inputs, mask, cosine=True):
-    near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1)
-    near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
-    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
-
-
-@wrong("token_identifiability", cause="adds up absolute differences: no Euclidean distance")
-def token_identifiability_8(hidden, inputs, mask, cosine=True):
-    if cosine:
-        near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1)
-    else:
-        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).abs().sum(dim=-1)
-    near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
-    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
-
-
-@wrong("token_identifiability", cause="an equally near input makes it False")
-def token_identifiability_10(hidden, inputs, mask, cosine=True):
-    if cosine:
-        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
-    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
-    distance = distance.masked_fill(~mask.unsqueeze(1), math.inf)
-    own = distance.diagonal(dim1=1, dim2=2)
-    itself = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
-    return (own < distance.masked_fill(itself, math.inf).amin(dim=2)) & mask
-
-
-@wrong("token_identifiability", cause="returns numbers, 0 and 1", kind="dtype")
-def token_identifiability_11(hidden, inputs, mask, cosine=True):
-    if cosine:
-        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
-    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
-    distance = distance.masked_fill(~mask.unsqueeze(1), math.inf)
-    own = distance.diagonal(dim1=1, dim2=2)
-    return (own <= distance.amin(dim=2)).to(hidden.dtype) * mask
-
-
-@right("token_identifiability", how="loops over sentences and tokens, real inputs only")
-def token_identifiability_12(hidden, inputs, mask, cosine=True):
-    result = torch.zeros_like(mask)
-    for b in range(mask.shape[0]):
-        for t in range(mask.shape[1]):
-            if not mask[b, t]:
-                continue
-            vector = hidden[b, t]
-            if cosine:
-                distances = [1 - F.cosine_similarity(vector, other, dim=0) for other in inputs[b]]
-            else:
-                distances = [(vector - other).square().sum() for other in inputs[b]]
-            real = [d for d, is_real in zip(distances, mask[b].tolist(), strict=True) if is_real]
-            result[b, t] = distances[t] <= min(real)
-    return result
-
-
-@right("token_identifiability", how="only the inputs are brought to length 1; counts nearer ones")
-def token_identifiability_13(hidden, inputs, mask, cosine=True):
-    if cosine:
-        unit = inputs / inputs.norm(dim=-1, keepdim=True).clamp(min=1e-12)
-        far = -(hidden[:, :, None] * unit[:, None]).sum(dim=-1)
-    else:
-        far = (hidden[:, :, None] - inputs[:, None]).pow(2).sum(dim=-1)
-    own = torch.diagonal(far, dim1=-2, dim2=-1)[..., None]
-    nearer = (far < own) & mask[:, None, :]
-    return mask & (nearer.sum(dim=-1) == 0)
 
 
 # --- HiddenTokenAttribution ------------------------------------------------------------------

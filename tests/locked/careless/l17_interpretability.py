@@ -5,9 +5,8 @@ import math
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from attention.interpretability import TOLERANCE, Explained, null_space
+from attention.interpretability import Explained, null_space
 from attention.provided import demand
 from attention.provided.data.tokens import PAD
 from attention.provided.models.attention_weights import watch_attention
@@ -42,21 +41,6 @@ class LeaveOneOut_2(Explained):
         return torch.stack(losses, dim=-1)
 
 
-@careless("null_space_dimension", "device", "dtype", how="a column of ones of float32")
-def null_space_dimension_1(values, tolerance=TOLERANCE):
-    both = torch.cat([values, torch.ones(*values.shape[:-1], 1)], dim=-1)
-    return values.shape[-2] - torch.linalg.matrix_rank(both, rtol=tolerance)
-
-
-@careless("null_space_dimension", "numpy", how="singular values of NumPy")
-def null_space_dimension_2(values, tolerance=TOLERANCE):
-    values = values.detach().numpy()
-    both = np.concatenate([values, np.ones_like(values[..., :1])], axis=-1)
-    strengths = np.linalg.svd(both, compute_uv=False)
-    ranks = (strengths > tolerance * strengths[..., :1]).sum(axis=-1)
-    return torch.tensor(values.shape[-2] - ranks)
-
-
 @careless("perturb_attention", "plain_numbers", how="the step as a Python number")
 def perturb_attention_1(weights, values, direction):
     basis = null_space(values)
@@ -87,41 +71,6 @@ def perturb_attention_3(weights, values, direction):
     falling = change < 0
     step = (weights[falling][None, :] / -change[falling][None, :]).min()
     return (weights + step * change).clamp(min=0)
-
-
-@careless("token_identifiability", "numpy", how="distances in NumPy")
-def token_identifiability_1(hidden, inputs, mask, cosine=True):
-    hidden, inputs, mask = hidden.detach().numpy(), inputs.detach().numpy(), mask.numpy()
-    if cosine:
-        hidden = hidden / np.linalg.norm(hidden, axis=-1, keepdims=True)
-        inputs = inputs / np.linalg.norm(inputs, axis=-1, keepdims=True)
-    away = np.linalg.norm(hidden[:, :, None] - inputs[:, None, :], axis=-1)
-    away = np.where(mask[:, None, :], away, np.inf)
-    return torch.from_numpy((away.argmin(axis=-1) == np.arange(mask.shape[1])) & mask)
-
-
-@careless("token_identifiability", "device", how="positions and -inf without a device")
-def token_identifiability_2(hidden, inputs, mask, cosine=True):
-    if cosine:
-        near = F.normalize(hidden, dim=-1) @ F.normalize(inputs, dim=-1).mT
-    else:
-        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).square().sum(dim=-1)
-    near = torch.where(mask.unsqueeze(1), near, torch.tensor(-math.inf))
-    return (near.argmax(dim=-1) == torch.arange(mask.shape[1])) & mask
-
-
-@careless("token_identifiability", "device", "plain_numbers", how="token by token in loops")
-def token_identifiability_3(hidden, inputs, mask, cosine=True):
-    result = torch.zeros(mask.shape, dtype=torch.bool)
-    for b in range(len(mask)):
-        real = [t for t in range(mask.shape[1]) if mask[b, t]]
-        for t in real:
-            if cosine:
-                near = [F.cosine_similarity(hidden[b, t], inputs[b, j], dim=0).item() for j in real]
-            else:
-                near = [-torch.dist(hidden[b, t], inputs[b, j]).item() for j in real]
-            result[b, t] = real[near.index(max(near))] == t
-    return result
 
 
 @careless("HiddenTokenAttribution", "device", "dtype", how="sizes into zeros of float32")
