@@ -6,7 +6,8 @@
 # continues a text: it is a **language model**.
 #
 # **After this lesson** you can
-# - turn a task, such as summarising, into the continuation of a text,
+# - say how a prompt sets a task, and turn a task such as summarising into the continuation of a
+#   text,
 # - build a **decoder-only** model, train it and let it write, and judge
 #   it in bits a character,
 # - count what encoder-decoder and decoder-only cost for a long text and a short summary,
@@ -37,25 +38,28 @@ from autograder import check
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 
 # %% [markdown]
-# ## What fails without this idea
-# A summary is much shorter than its text: M tokens are read and N written. What does attention cost
-# an encoder-decoder? We count the *visible* scores, which no mask hides, of one head in one layer,
-# at 4 bytes each.
+# ## One model, many tasks
+# A translator translates. For another task it needs other pairs, and a new training. A model that
+# predicts the next token of *any* text needs neither, if the text itself says what the task is.
+#
+# SmolLM2, a small published decoder that you will run in lesson 20, was given the beginning below.
+# Three examples say what is to be done, and a fourth waits for its answer. Is the next token the
+# right one? Ten words were asked for each task, also with nothing in front of them, and with three
+# examples of another task.
 
-# %%
-N = 200
-print(f"{'M':>6}  {'encoder M²':>12}  {'cross MN':>10}  {'decoder N²/2':>12}  {'memory of M²':>12}")
-for M in (200, 1000, 11000):
-    print(f"{M:6}  {M * M:12,}  {M * N:10,}  {N * N // 2:12,}  {4 * M * M / 1e6:9.1f} MB")
+# %% demo=true
+experiments.what_examples_do()
 
 # %% [markdown]
-# For a long text, nearly all of the cost is in the encoder. Is an encoder needed at all? And does
-# every position have to look at every other one? Liu et al. (2018) asked both questions when their
-# models wrote the first section of Wikipedia articles from up to 11 000 tokens of sources.
+# With three examples of the task, 8 or 9 of ten capitals and past tenses are right, and 3 to 6 of
+# ten opposites. Without them hardly any is, and examples of another task do not help. No weight was
+# changed: the text alone sets the task. It is called a **prompt**, and this use of it **in-context
+# learning** (Brown et al., 2020). The decoders that you train in this lesson are much smaller, and
+# each does one thing.
 #
 # ## The idea
-# Write text and summary one after the other, with a separator between them, and train a decoder on
-# the result:
+# Any task with an input and an output can be written as one text. Take summaries: write text and
+# summary one after the other, with a separator between them, and train a decoder on the result:
 #
 # $$\text{text}\quad \texttt{SEP}\quad \text{summary}\quad \texttt{EOS}$$
 #
@@ -167,6 +171,20 @@ from attention.language_models import generate
 # ## A model of your own
 # Your model learns to spell English numbers below ten thousand, letter by letter. One number in ten
 # is kept back.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# model = DecoderOnly(30, d_model=64, n_heads=4, d_ff=128, n_layers=2, dropout=0.0)
+# optimizer = torch.optim.AdamW(model.parameters())
+# schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=steps)
+# draw = random.Random(seed)
+# batches = (batch_of(draw.sample(known, 32)) for _ in range(steps))
+# losses = (language_model_loss(model(tokens), tokens) for tokens in batches)
+# with Bar(steps, "a speller of numbers") as bar:
+#     return model, descend(model, losses, optimizer, schedule, bar)
+# ```
+# </details>
 
 # %% demo=true
 known, unseen = experiments.known_and_unseen()
@@ -212,6 +230,26 @@ print(len(ids), "tokens:", "|".join(bpe_decode([i], merges) for i in ids))
 
 # %% [markdown]
 # A batch is eight passages of 129 tokens, and every token counts. First, sixty steps:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# ids = tokens_of(text or novels.split()[0])
+# draw = torch.Generator().manual_seed(seed)
+# optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))
+# schedule = torch.optim.lr_scheduler.OneCycleLR(
+#     optimizer, rate, total_steps=steps, pct_start=max(0.1, 2 / steps)
+# )
+#
+# def loss(_: int) -> Tensor:
+#     begin = torch.randint(len(ids) - READ, (PASSAGES, 1), generator=draw)
+#     passages = ids[begin + torch.arange(READ + 1)]
+#     return language_model_loss(model(passages), passages)
+#
+# with Bar(steps, "passages") as bar:
+#     return descend(model, map(loss, range(steps)), optimizer, schedule, bar, max_norm=1.0)
+# ```
+# </details>
 
 # %% demo=true
 torch.manual_seed(0)
@@ -242,6 +280,19 @@ for temperature in (0.5, 0.8, 1.0):
 # counts which token followed the last few tokens in the same novels, smoothed by the method of
 # Kneser and Ney. It may keep as many counts as your model has weights.
 #
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# ids, half, total = tokens_of(text), READ // 2, 0.0
+# starts = torch.arange(0, len(ids) - READ, half)
+# for begin in starts.split(16):
+#     passages = ids[begin[:, None] + torch.arange(READ + 1)]
+#     log_p = torch.log_softmax(model(passages[:, :-1]), dim=2)[:, half:]
+#     total -= log_p.gather(2, passages[:, half + 1 :, None]).sum().item()
+# return total / math.log(2) / (len(starts) * half) * len(ids) / len(text)
+# ```
+# </details>
+#
 # ### Predict first
 # If all characters were equally likely, each would cost 6.2 bits. How many does your decoder need
 # after 3 000 steps? Fewer than the n-gram model, or more?
@@ -259,6 +310,21 @@ compare(prediction, sorted(bits)[1], "bits a character of your decoder, median o
 # n-gram model was far ahead.
 #
 # ## What does it cost?
+# A summary is much shorter than its text: M tokens are read and N written. What does attention cost
+# an encoder-decoder? We count the *visible* scores, which no mask hides, of one head in one layer,
+# at 4 bytes each.
+
+# %%
+N = 200
+print(f"{'M':>6}  {'encoder M²':>12}  {'cross MN':>10}  {'decoder N²/2':>12}  {'memory of M²':>12}")
+for M in (200, 1000, 11000):
+    print(f"{M:6}  {M * M:12,}  {M * N:10,}  {N * N // 2:12,}  {4 * M * M / 1e6:9.1f} MB")
+
+# %% [markdown]
+# For a long text, nearly all of the cost is in the encoder. Is an encoder needed at all? And does
+# every position have to look at every other one? Liu et al. (2018) asked both questions when their
+# models wrote the first section of Wikipedia articles from up to 11 000 tokens of sources.
+#
 # In one sequence of M + N tokens, a causal mask leaves about (M + N)²/2 scores visible. Encoder,
 # cross-attention and decoder have M² + MN + N²/2. We time them for M = 2 048 and N = 64, with dense
 # attention, which computes every score, and with PyTorch's fused kernel (lesson 18), which skips
@@ -654,6 +720,8 @@ experiments.examples_of(record)
 # ## References
 # - P. J. Liu et al. (2018). *Generating Wikipedia by summarizing long sequences.*
 #   [arXiv:1801.10198](https://arxiv.org/abs/1801.10198)
+# - T. Brown et al. (2020). *Language models are few-shot learners.*
+#   [arXiv:2005.14165](https://arxiv.org/abs/2005.14165)
 # - N. Shazeer et al. (2017). *Outrageously large neural networks: the sparsely-gated
 #   mixture-of-experts layer.* [arXiv:1701.06538](https://arxiv.org/abs/1701.06538)
 # - W. Fedus, B. Zoph and N. Shazeer (2022). *Switch Transformers: scaling to trillion parameter

@@ -16,10 +16,11 @@ def _flat(text):
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "source").glob("[0-9][0-9]_*.py")), ids=str)
-def test_folded_code_stands_in_the_experiments(path):
+def test_folded_code_stands_where_it_ran(path):
     text = re.sub(r"^# ?", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     ran = "\n".join(
         _flat(module.read_text(encoding="utf-8"))
-        for module in (ROOT / "attention/experiments").glob("*.py")
+        for folder in ("attention/experiments", "benchmarks")
+        for module in (ROOT / folder).glob("*.py")
     )
     assert [code for code in FOLD.findall(text) if _flat(code).strip() not in ran] == []

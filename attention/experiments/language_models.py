@@ -309,6 +309,15 @@ def judged_on_persuasion() -> list[float]:
 # What the lesson draws and prints
 
 
+def what_examples_do() -> None:
+    """Print a text that sets a task, and how many next tokens of a published decoder are right."""
+    stored: dict[str, Any] = json.loads((ROOT / "data" / "prompts.json").read_text("utf-8"))
+    print(stored["prompt"], f"\n\nright of {stored['asked']}, by seed")
+    for kind, found in stored["right"].items():
+        shares = (f"{task} {'  '.join(map(str, right)):<13}" for task, right in found.items())
+        print(f"{kind:<32}", *shares)
+
+
 def what_it_costs(M: int = 2048, N: int = 64) -> dict[str, list[float]]:
     """Print visible scores and milliseconds of each attention, for 2 heads of 32 numbers.
 
