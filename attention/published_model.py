@@ -102,7 +102,6 @@ class BertEmbeddings(nn.Module):
         super().__init__()
         demand.counts(vocab_size=vocab_size, max_length=max_length, d_model=d_model)
         demand.counts(n_types=n_types)
-        # exercise: about 4 lines
         self.words = nn.Embedding(vocab_size, d_model)
         self.positions = nn.Embedding(max_length, d_model)
         self.types = nn.Embedding(n_types, d_model)
@@ -113,7 +112,6 @@ class BertEmbeddings(nn.Module):
 
         All tokens are of sentence type 0. T is at most max_length.
         """
-        # exercise: about 3 lines
         places = torch.arange(ids.shape[1], device=ids.device)  # (T,)
         x = self.words(ids) + self.positions(places) + self.types.weight[0]  # (B, T, d_model)
         return self.norm(x)
@@ -261,6 +259,27 @@ def sentence_vectors(hidden, mask):
     # exercise: about 2 lines
     means = mean_pooling(hidden, mask)  # (B, d_model)
     return F.normalize(means, dim=-1)
+
+
+def contrastive_loss(first, second, temperature):
+    """Ask of each text which of the batch's texts belongs to it: the mean cross-entropy.
+
+    first        (B, d)  vectors of any length
+    second       (B, d)  row i belongs to row i of `first`; the other rows are the wrong answers
+    temperature  a number above 0, by which the cosines are divided
+    returns      a scalar
+
+    Source: van den Oord et al. (2018), equation 4; Reimers and Gurevych (2019).
+
+    >>> first, second = torch.tensor([[3.0, 0.0], [0.0, 2.0]]), torch.tensor([[1.0, 0.0], [0.0, 5]])
+    >>> contrastive_loss(first, second, temperature=1.0)  # cosines 1 and 0 in each row
+    tensor(0.3133)
+    """
+    # exercise: about 4 lines
+    first, second = F.normalize(first, dim=-1), F.normalize(second, dim=-1)
+    scores = first @ second.T / temperature  # (B, B)
+    own = torch.arange(len(scores), device=scores.device)  # (B,)
+    return F.cross_entropy(scores, own)
 
 
 def search(queries, passages, k, block=4096):

@@ -8,6 +8,7 @@
 # **After this lesson** you can
 # - cut words into **word pieces**, as BERT does,
 # - run published weights in your own layers, and show that the numbers are the published ones,
+# - say how vectors for sentences are learned from pairs of texts (**contrastive loss**),
 # - search texts by **meaning**, and measure it against a search by words,
 # - say what such vectors cannot tell apart,
 # - ★ repeat three experiments of Brunner et al. (2020) on a model of the kind that they studied.
@@ -205,47 +206,21 @@ experiments.show_pieces(wordpiece)
 # around every text: `[CLS]` in front and `[SEP]` after it.
 
 # %% [markdown]
-# ### Exercise 19.4 · `BertEmbeddings`
-# ●○○ easy · 10 minutes · 2 points
-#
+# ## The layers of a BERT
 # A token's vector is the sum of three rows of three tables: one for its id, one for its place in
 # the text, and one for its **type**. In training BERT read two sentences at a time, and the type
 # said which of the two a token belonged to. We only ever read one, so all tokens are of type 0.
-# The sum goes through a LayerNorm.
-#
-# The published file holds all three tables and the two parameters of the norm, so the parts must
-# have these names and sizes:
-#
-# | name | what it is | size |
-# |---|---|---|
-# | `words` | `nn.Embedding` | `vocab_size` rows of `d_model` numbers |
-# | `positions` | `nn.Embedding` | `max_length` rows of `d_model` numbers; the first token is at 0 |
-# | `types` | `nn.Embedding` | `n_types` rows of `d_model` numbers |
-# | `norm` | `nn.LayerNorm` with `eps=1e-12` | over `d_model` numbers |
-#
-# Unlike lesson 08, nothing is multiplied by √d_model.
-#
-# <details><summary>Hint 1 · the shapes</summary>
-#
-# `self.words(ids)` is (B, T, d_model). The places 0 to T − 1 are the same for all texts: their rows
-# are (T, d_model), and the row of type 0 is (d_model,). Both broadcast.
-# </details>
-# <details><summary>Hint 2 · where the places come from</summary>
-#
-# `torch.arange(…, device=ids.device)` counts them. Which axis of `ids` says how many there are?
-# </details>
+# The sum goes through a LayerNorm. Unlike lesson 08, nothing is multiplied by √d_model. The parts
+# have names for which the published file holds weights:
 
-# %% exercise="BertEmbeddings"
+# %% given="BertEmbeddings"
 from attention.published_model import BertEmbeddings
 
-# %% check="BertEmbeddings" points=2
-check.BertEmbeddings(BertEmbeddings)
-
 # %% [markdown]
-# ### Exercise 19.5 · `BertLayers`
+# ### Exercise 19.4 · `BertLayers`
 # ●●○ medium · 13 minutes · 3 points
 #
-# In stages, each earned by itself: the layers (1), every layer's output (1), with padding (1).
+# Graded in three parts: the layers (1), every layer's output (1), with padding (1).
 #
 # A layer of a BERT is the `EncoderLayer` of lesson 09, post-norm. Two things are different, and
 # `bert_layer` sees to both:
@@ -280,7 +255,7 @@ from attention.published_model import BertLayers
 check.BertLayers(BertLayers)
 
 # %% [markdown]
-# A whole BERT is your embeddings, your layers, and in them your `gelu`:
+# A whole BERT is these embeddings, your layers, and in them your `gelu`:
 
 # %% given="Activation"
 from attention.published_model import Activation
@@ -289,10 +264,10 @@ from attention.published_model import Activation
 from attention.published_model import PublishedEncoder
 
 # %% [markdown]
-# ### Exercise 19.6 · `rename_weights`
+# ### Exercise 19.5 · `rename_weights`
 # ●●○ medium · 12 minutes · 2 points
 #
-# In stages, each earned by itself: the names (1), the refusal (1).
+# Graded in two parts: the names (1), the refusal (1).
 #
 # In the published file, a weight of layer 3 is called
 # `encoder.layer.3.attention.self.query.weight`. In your model it is
@@ -387,7 +362,7 @@ compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 # less than with ReLU.
 
 # %% [markdown]
-# ### Exercise 19.7 · `sentence_vectors`
+# ### Exercise 19.6 · `sentence_vectors`
 # ●○○ easy · 5 minutes · 1 point
 #
 # One vector for each text: the mean of its real tokens, divided by its own length, so that every
@@ -407,6 +382,42 @@ from attention.published_model import sentence_vectors
 
 # %% check="sentence_vectors" points=1
 check.sentence_vectors(sentence_vectors)
+
+# %% [markdown]
+# ## How are such vectors learned?
+# Nobody says what the vector of a text should be. All that is known is which texts belong together:
+# a question and its answer, or the first line of a docstring and the rest of it. So a batch of B
+# pairs is turned into B questions with B choices each. For text i of the first side, which text of
+# the second side is its partner? The other B − 1 texts are the wrong answers, **in-batch
+# negatives**, and cost nothing extra. This is a **contrastive loss**.
+#
+# ### Exercise 19.7 · `contrastive_loss`
+# ●●○ medium · 12 minutes · 2 points
+#
+# Row i of `first` and row i of `second` are the vectors of a pair. They may have any length: the
+# score of two texts is their **cosine, divided by the temperature**. Text i of `first` chooses
+# among all texts of `second` by a softmax over its scores; its loss is minus the logarithm of the
+# probability of its own partner. Return the mean of these losses over the batch.
+#
+# Cosines only lie between −1 and 1, so a softmax over them is nearly flat. A temperature of 0.05
+# spreads the scores from −20 to 20.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Bring all vectors to length 1. Then one matrix product gives the cosines of all pairs, (B, B).
+# What stands on its diagonal?
+# </details>
+# <details><summary>Hint 2 · a classification</summary>
+#
+# Row i of the scores holds logits over B classes, and class i is right. Which function of PyTorch
+# takes logits and the numbers of the right classes?
+# </details>
+
+# %% exercise="contrastive_loss"
+from attention.published_model import contrastive_loss
+
+# %% check="contrastive_loss" points=2
+check.contrastive_loss(contrastive_loss)
 
 # %% [markdown]
 # ### Exercise 19.8 · `search`

@@ -24,8 +24,7 @@ from attention.train.pieces.collected import Pieces
 # What a search calls, by the order of the lessons.
 NEEDED = (
     *("masked_attention", "MultiHeadAttention", "LayerNorm", "EncoderLayer"),
-    *("gelu", "wordpiece", "BertEmbeddings", "rename_weights"),
-    *("BertLayers", "sentence_vectors", "search"),
+    *("gelu", "wordpiece", "rename_weights", "BertLayers", "sentence_vectors", "search"),
 )
 UNFIT = ("FeedForward",)  # a BERT has GELU in it, lesson 09's has ReLU
 TEXTS = (

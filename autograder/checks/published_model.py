@@ -170,74 +170,6 @@ def _word_and_vocabulary(word, vocabulary):
     expect.true(is_known, what, expect.describe(vocabulary), "a dict {piece: id}")
 
 
-def _tables(draw, vocab_size, max_length, d_model, n_types=2, scale=1.0):
-    sizes = {"words": vocab_size, "positions": max_length, "types": n_types}
-    values = {
-        f"{name}.weight": draw.normal(rows, d_model, scale=scale) for name, rows in sizes.items()
-    }
-    return values | layer_oracles.norm(draw, "norm", d_model)
-
-
-def _embedded(values, ids):
-    """Row by row from the tables, then PyTorch's norm."""
-    places = torch.arange(ids.shape[1]).expand_as(ids)
-    tables = (("words", ids), ("positions", places), ("types", torch.zeros_like(ids)))
-    x = sum(F.embedding(rows, values[f"{name}.weight"]) for name, rows in tables)
-    return F.layer_norm(x, x.shape[-1:], values["norm.weight"], values["norm.bias"], eps=1e-12)
-
-
-@check(
-    rests_on=(
-        "A token's vector is the sum of three rows of three tables",
-        "so all tokens are of type 0",
-        "The sum goes through a LayerNorm.",
-        "must have these names and sizes",
-        "`nn.LayerNorm` with `eps=1e-12`",
-        "the first token is at 0",
-        "nothing is multiplied by √d_model",
-    ),
-    without={"large": "ids go in; the rows that are added are large in one call"},
-)
-def BertEmbeddings(student, draw):  # noqa: N802, the name of the exercise
-    """Names and sizes; then F.embedding and F.layer_norm, for tiny numbers, too.
-
-    The first call of each object, of which gradients are asked, has no id 0: BERT's own table has
-    `padding_idx=0`, which is right. One number alone has the variance 0, and beside an eps of 1e-12
-    its norm is rounding: no d_model is 1.
-    """
-    sizes = (50, 11, 18)  # vocab_size, max_length, d_model
-    values, module = _tables(draw, *sizes), student.build(*sizes)
-    module.load(values)
-    ids = draw.integers(1, 50, 2, 5)
-    x = module(ids)
-    expect.shape(x, (2, 5, 18), axes="B, T, d_model")
-    expect.dtype(x, F64)
-    expect.close(x, _embedded(values, ids), "the vectors differ from F.embedding and F.layer_norm")
-    ids[0, 0], ids[1, 4] = 0, 49
-    what = "with the first id, 0, and the last, 49, the vectors are wrong"
-    expect.close(module(ids), _embedded(values, ids), what)
-    values, module = _tables(draw, 7, 9, 6, 3), student.build(7, 9, 6, n_types=3)
-    module.load(values)
-    for first, B, T in ((1, 3, 9), (0, 4, 2)):
-        ids = draw.integers(first, 7, B, T)
-        what = f"with T={T} and n_types=3 the vectors are wrong"
-        expect.close(module(draw.strided(ids)), _embedded(values, ids), what)
-    values, module = _tables(draw, *sizes, scale=TINY), student.build(*sizes)
-    module.load(values)
-    ids = draw.integers(1, 50, 2, 7)
-    what = "for tables of tiny numbers, where the eps of the norm shows, the vectors are wrong"
-    expect.close(module(ids), _embedded(values, ids), what)
-    for sizes, B, T in (((2, 3, 5), 2, 3), ((9, 1, 4), 3, 1), ((6, 5, 3), 1, 1)):
-        with expect.care():
-            values, module = _tables(draw, *sizes, 1), student.build(*sizes, 1)
-            values["words.weight"] *= 300
-            module.load(values)
-            ids = draw.integers(1, sizes[0], B, T)
-            where = f"vocab_size={sizes[0]}, max_length={sizes[1]}, d_model={sizes[2]}"
-            what = f"with {where}, B={B} and T={T} the vectors are wrong"
-            expect.close(module(ids), _embedded(values, ids), what)
-
-
 def _stack(draw, n_layers, sizes=SIZES):
     values = {}
     for number in range(n_layers):
@@ -623,6 +555,60 @@ def search(student, draw):
             _searches(student, draw, *sizes)
     what = "there are only 4 passages: a ValueError should say that k=5 are too many"
     expect.raises(student, ValueError, queries, passages, 5, what=what)
+
+
+@check(
+    rests_on=(
+        "Row i of `first` and row i of `second` are the vectors of a pair.",
+        "They may have any length",
+        "their **cosine, divided by the temperature**",
+        "Text i of `first` chooses among all texts of `second` by a softmax over its scores",
+        "its loss is minus the logarithm of the probability of its own partner",
+        "Return the mean of these losses over the batch.",
+    )
+)
+def contrastive_loss(student, draw):
+    """Two pairs by hand, then the softmax in loops."""
+    first, second = _tensor(3, 0, 0, 2).view(2, 2), _tensor(1, 0, 0, 5).view(2, 2)
+    loss = student(first, second, 1.0)
+    expect.shape(loss, ())
+    expect.dtype(loss, F64)
+    by_hand = math.log(1 + math.exp(-1))
+    what = "with cosines of 1 on the diagonal, 0 beside it, and temperature=1 the loss is wrong"
+    expect.close(loss, by_hand, what)
+    what = "with these cosines and temperature=0.5 the loss is wrong"
+    expect.close(student(first, second, 0.5), math.log(1 + math.exp(-2)), what)
+    what = "with these cosines and the partners exchanged the loss is wrong"
+    expect.close(student(first, second.flip(0), 1.0), 1 + by_hand, what)
+    for B, d, temperature in ((5, 7, 0.3), (6, 3, 0.05), (4, 2, 2.0)):
+        first, second = draw.normal(B, d), draw.normal(B, d, scale=3.0)
+        what = f"with vectors of shape {(B, d)} and temperature={temperature} the loss is wrong"
+        expected = _contrast(first, second, temperature)
+        expect.close(
+            student(draw.strided(first), draw.strided(second), temperature), expected, what
+        )
+    with expect.care():
+        what = "with a single pair there is no other choice: the loss should be 0"
+        expect.close(student(first[:1], second[:1], 0.1), 0.0, what)
+        what = "with d=1 the loss is wrong"
+        expected = _contrast(first[:, :1], second[:, :1], 0.5)
+        expect.close(student(first[:, :1], second[:, :1], 0.5), expected, what)
+        what = "with temperature=0.001, where exp(1 / temperature) overflows, the loss is wrong"
+        expect.close(student(first, second, 0.001), _contrast(first, second, 0.001), what)
+
+
+def _contrast(first, second, temperature):
+    """The mean over the rows of minus the log of the own text's share."""
+    losses = []
+    for i, one in enumerate(first.tolist()):
+        scores = [
+            sum(x * y for x, y in zip(one, other, strict=True))
+            / (math.hypot(*one) * math.hypot(*other) * temperature)
+            for other in second.tolist()
+        ]
+        total = sum(math.exp(score - max(scores)) for score in scores)
+        losses.append(math.log(total) + max(scores) - scores[i])
+    return sum(losses) / len(losses)
 
 
 def _unit(draw, *shape):

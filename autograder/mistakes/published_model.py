@@ -188,90 +188,6 @@ def goes_back_to_a_letter():
     return "abc", {"[UNK]": 0, "ab": 7, "a": 3, "##bc": 5}
 
 
-class _Embeddings(nn.Module):
-    """A right answer in small methods; others override what they do in another way."""
-
-    def __init__(self, vocab_size, max_length, d_model, n_types=2):
-        super().__init__()
-        demand.counts(vocab_size=vocab_size, max_length=max_length, d_model=d_model)
-        demand.counts(n_types=n_types)
-        self.make(vocab_size, max_length, d_model, n_types)
-
-    def make(self, vocab_size, max_length, d_model, n_types):
-        self.words = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Embedding(max_length, d_model)
-        self.types = nn.Embedding(n_types, d_model)
-        self.norm = nn.LayerNorm(d_model, eps=1e-12)
-
-    def places(self, ids):
-        return torch.arange(ids.shape[1], device=ids.device)
-
-    def total(self, ids):
-        return self.words(ids) + self.positions(self.places(ids)) + self.types.weight[0]
-
-    def forward(self, ids):
-        return self.norm(self.total(ids))
-
-
-@alternative("BertEmbeddings")
-class EmbedsInSmallMethods(_Embeddings):
-    """The right answer as it is."""
-
-
-@alternative("BertEmbeddings")
-class LooksAllUp(_Embeddings):
-    def total(self, ids):
-        types = torch.zeros_like(ids)
-        return self.words(ids) + self.positions(self.places(ids))[None] + self.types(types)
-
-
-@alternative("BertEmbeddings")
-class LeavesPaddingWithoutGradients(_Embeddings):
-    def make(self, vocab_size, max_length, d_model, n_types):
-        super().make(vocab_size, max_length, d_model, n_types)
-        self.words = nn.Embedding(vocab_size, d_model, padding_idx=0)
-
-
-@alternative("BertEmbeddings")
-class AddsTheTypeFirst(_Embeddings):
-    def forward(self, ids):
-        x = self.types(torch.zeros_like(ids)) + self.positions(self.places(ids)) + self.words(ids)
-        return F.layer_norm(x, x.shape[-1:], self.norm.weight, self.norm.bias, 1e-12)
-
-
-@alternative("BertEmbeddings")
-class SlicesTheTables(_Embeddings):
-    def total(self, ids):
-        x = self.words(ids)
-        x = x + self.positions.weight[: x.size(1)]
-        return x + self.types.weight[:1]
-
-
-@alternative("BertEmbeddings")
-class ExpandsThePlaces(_Embeddings):
-    def places(self, ids):
-        return torch.ones_like(ids).cumsum(1) - 1
-
-
-@careless("BertEmbeddings")
-class CountsPlacesOnTheCpu(_Embeddings):
-    def places(self, ids):
-        return torch.arange(ids.shape[1])
-
-    def total(self, ids):
-        x = self.words(ids) + self.types.weight[0]
-        return x + self.positions(self.places(ids).expand_as(ids))
-
-
-@careless("BertEmbeddings")
-class AddsUpInZeros(_Embeddings):
-    def total(self, ids):
-        x = torch.zeros(*ids.shape, self.words.embedding_dim, dtype=self.words.weight.dtype)
-        x += self.words(ids)
-        x += self.positions(self.places(ids)) + self.types.weight[0]
-        return x
-
-
 class _Layers(nn.Module):
     """A right answer in small methods; others override what they do in another way."""
 
@@ -470,6 +386,39 @@ def collects_vectors_on_the_cpu(hidden, mask):
 def adds_a_little_to_the_length(hidden, mask):
     means = mean_pooling(hidden, mask)
     return means / (means.norm(dim=-1, keepdim=True) + 1e-7)
+
+
+@alternative("contrastive_loss")
+def takes_the_diagonal(first, second, temperature):
+    cosines = _directed(first) @ _directed(second).mT
+    return -(cosines / temperature).log_softmax(dim=1).diagonal().mean()
+
+
+@alternative("contrastive_loss")
+def compares_all_with_all(first, second, temperature):
+    scores = F.cosine_similarity(first[:, None], second, dim=-1) / temperature
+    return (scores.logsumexp(dim=1) - scores.diagonal()).mean()
+
+
+@alternative("contrastive_loss")
+def asks_text_by_text(first, second, temperature):
+    losses = []
+    for i, one in enumerate(first):
+        scores = F.cosine_similarity(one[None], second) / temperature
+        losses.append(scores.logsumexp(0) - scores[i])
+    return torch.stack(losses).mean()
+
+
+@careless("contrastive_loss")
+def exponentials_as_they_are(first, second, temperature):
+    powers = torch.exp(_directed(first) @ _directed(second).T / temperature)
+    return -(powers.diagonal() / powers.sum(dim=1)).log().mean()
+
+
+@careless("contrastive_loss")
+def counts_partners_on_the_cpu(first, second, temperature):
+    scores = _directed(first) @ _directed(second).T / temperature
+    return F.cross_entropy(scores, torch.arange(len(scores)))
 
 
 def _merge(queries, passages, k, block, number=lambda start, columns: start + columns):

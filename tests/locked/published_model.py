@@ -128,51 +128,6 @@ def wordpiece_14(word, vocabulary):
     return pieces
 
 
-# --- BertEmbeddings --------------------------------------------------------------------------
-
-
-class _Embeddings(nn.Module):
-    def __init__(self, vocab_size, max_length, d_model, n_types=2):
-        super().__init__()
-        demand.counts(vocab_size=vocab_size, max_length=max_length, d_model=d_model)
-        demand.counts(n_types=n_types)
-        self.words = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Embedding(max_length, d_model)
-        self.types = nn.Embedding(n_types, d_model)
-        self.norm = nn.LayerNorm(d_model, eps=1e-12)
-
-
-@wrong("BertEmbeddings", cause="the tables are parameters, not nn.Embedding", kind="state")
-class BertEmbeddings_11(nn.Module):
-    def __init__(self, vocab_size, max_length, d_model, n_types=2):
-        super().__init__()
-        demand.counts(vocab_size=vocab_size, max_length=max_length, d_model=d_model)
-        demand.counts(n_types=n_types)
-        self.words = nn.Parameter(torch.randn(vocab_size, d_model))
-        self.positions = nn.Parameter(torch.randn(max_length, d_model))
-        self.types = nn.Parameter(torch.randn(n_types, d_model))
-        self.norm = nn.LayerNorm(d_model, eps=1e-12)
-
-    def forward(self, ids):
-        return self.norm(self.words[ids] + self.positions[: ids.shape[1]] + self.types[0])
-
-
-@right("BertEmbeddings", how="all rows by an id, with types of zeros and places for every text")
-class BertEmbeddings_12(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-        parts = (self.words(ids), self.positions(places), self.types(torch.zeros_like(ids)))
-        return self.norm(sum(parts))
-
-
-@right("BertEmbeddings", how="slices of the tables, and the norm by its function")
-class BertEmbeddings_13(_Embeddings):
-    def forward(self, ids):
-        fixed = self.positions.weight[: ids.shape[1]] + self.types.weight[:1]
-        x = F.embedding(ids, self.words.weight) + fixed[None]
-        return F.layer_norm(x, x.shape[-1:], self.norm.weight, self.norm.bias, self.norm.eps)
-
-
 # --- BertLayers ------------------------------------------------------------------------------
 
 

@@ -24,8 +24,7 @@ LESSONS = {
     "transformer_blocks": ("09", ["LayerNorm", "FeedForward", "EncoderLayer"]),
     "published_model": (
         "19",
-        ["gelu", "wordpiece", "BertEmbeddings", "rename_weights", "BertLayers"]
-        + ["sentence_vectors", "search"],
+        ["gelu", "wordpiece", "rename_weights", "BertLayers", "sentence_vectors", "search"],
     ),
 }
 

@@ -95,45 +95,6 @@ def break_wordpiece_2():
     return np.str_("aab"), dict.fromkeys(["a", "aa", "##ab"], np.int64(0))
 
 
-class _Embeddings(nn.Module):
-    def __init__(self, vocab_size, max_length, d_model, n_types=2):
-        super().__init__()
-        demand.counts(vocab_size=vocab_size, max_length=max_length, d_model=d_model)
-        demand.counts(n_types=n_types)
-        self.words = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Embedding(max_length, d_model)
-        self.types = nn.Embedding(n_types, d_model)
-        self.norm = nn.LayerNorm(d_model, eps=1e-12)
-
-
-@careless("BertEmbeddings", "device", how="places and types without a device")
-class BertEmbeddings_1(_Embeddings):
-    def forward(self, ids):
-        places = torch.arange(ids.shape[1])
-        types = torch.zeros(ids.shape[1], dtype=torch.long)
-        return self.norm(self.words(ids) + self.positions(places) + self.types(types))
-
-
-@careless("BertEmbeddings", "in_place", "module_state", how="adds in place, and keeps the sum")
-class BertEmbeddings_2(_Embeddings):
-    def forward(self, ids):
-        x = self.words(ids)
-        x += self.positions.weight[: ids.shape[1]]
-        x += self.types.weight[0]
-        self.summed = x
-        return self.norm(x)
-
-
-@careless("BertEmbeddings", "device", "dtype", how="token by token into zeros of float32")
-class BertEmbeddings_3(_Embeddings):
-    def forward(self, ids):
-        B, T = ids.shape
-        x = torch.zeros(B, T, self.words.embedding_dim)
-        for t in range(T):
-            x[:, t] = self.words(ids[:, t]) + self.positions.weight[t] + self.types.weight[0]
-        return self.norm(x)
-
-
 class _Layers(nn.Module):
     def __init__(self, d_model, n_heads, d_ff, n_layers, fused=False):
         super().__init__()
