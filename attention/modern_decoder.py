@@ -77,7 +77,7 @@ class ModernAttention(nn.Module):
     `norm_q` and `norm_k`, nn.RMSNorm.
     Raises ValueError if n_heads does not divide d_model and d_head is None, or if n_kv_heads does
     not divide n_heads.
-    Refuses a size below 1.
+    Refuses a size below 1, and a base or an eps below 0.
     Source: Su et al. (2021); Ainslie et al. (2023); Henry et al. (2020); Jiang et al. (2023).
 
     >>> attention = ModernAttention(d_model=24, n_heads=4, n_kv_heads=2)
@@ -99,7 +99,8 @@ class ModernAttention(nn.Module):
     ):
         super().__init__()
         demand.counts(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
-        demand.counts(window=1 if window is None else window)
+        demand.counts(window=1 if window is None else window, d_head=d_head or 1)
+        demand.within(0, base=base, eps=eps)
         if d_head is None and d_model % n_heads:
             raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
         if n_heads % n_kv_heads:

@@ -162,7 +162,10 @@ def heads_by_hand(strength):
               second. In each head the first eight numbers of a key are the item's own name, those
               of a query the name asked for, times a factor; the first four of a value are the
               content. All else is 0.
+
+    Refuses a strength below 0.
     """
+    demand.within(0, strength=strength)
     # exercise: about 7 lines
     W_q, W_k, W_v = torch.zeros(3, 28, 28)
     for h in range(2):

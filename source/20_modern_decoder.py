@@ -629,6 +629,7 @@ experiments.ask(ModernDecoder, generate_with_cache, experiments.QUESTIONS[:1], b
 # For each position that is kept, each layer holds a key and a value in each of the `n_kv_heads`
 # heads, of d_head numbers each:
 
+
 # %%
 def cache_bytes(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2):
     kept = T if window is None else min(T, window)

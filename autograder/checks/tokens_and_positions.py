@@ -321,9 +321,6 @@ def bpe_encode(student, draw):
         if expect.stands("one word of letters"):
             _encodes_texts(student, draw)
             _encodes_rare_signs(student)
-        got = student("it's", [(116, 39)], {STAND_IN: Whole.__name__})
-        what = "with a `split` that leaves \"it's\" whole, and the merge t', it is"
-        _same(got, [105, 256, 115], f"{what} cut otherwise")
         for text in ("a\ud83d", "\udc00 b"):
             what = f"{text!r} holds half a character, a lone surrogate: a ValueError should say so"
             expect.raises(student, ValueError, text, [(97, 98)], what=what)
@@ -368,6 +365,12 @@ def _cuts_texts(student):
         got = student(text, merges)
         if got != [number - 256 if number > 255 else number for number in expected]:
             _same(got, expected, f"the words of {text!r} are {what}")
+    got = student("it's", [(116, 39)], {STAND_IN: Whole.__name__})
+    if got != [105, 0, 115]:
+        what = (
+            "with a `split` that leaves \"it's\" whole, and a merge of t and ', it is cut wrongly"
+        )
+        _same(got, [105, 256, 115], what)
 
 
 def _encodes_texts(student, draw):

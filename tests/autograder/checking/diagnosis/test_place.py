@@ -120,7 +120,8 @@ def test_with_two_faults_the_first_stage_has_a_place_of_its_own():
         "    return powers / powers.sum(dim=1, keepdim=True)\n"
     )
     told = said(*cell("softmax", source))
-    assert told.startswith("In line 3, `1` in `powers.sum(dim=1, keepdim=True)`: with the value of ")
+    line = "In line 3, `1` in `powers.sum(dim=1, keepdim=True)`: with the value of "
+    assert told.startswith(line)
     assert "all results of “ordinary scores” are right" in told
 
 
