@@ -18,20 +18,9 @@
 
 # %%
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from attention.experiments import interpretability as experiments
-from attention.experiments import induction
-from attention.multi_head_attention import MultiHeadAttention
-from attention.provided import demand
-from attention.provided.data.tokens import PAD
-from attention.provided.measuring.other_weights import TOLERANCE, null_space
-from attention.provided.models.attention_weights import watch_attention
-from attention.provided.predictions import compare
-from attention.sequence_to_sequence import shift_right
 from attention.train import shipped
-from attention.transformer import Encoder, Transformer, Translator, masks_from_tokens
 from autograder import check
 
 torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
@@ -54,6 +43,19 @@ first_map = experiments.first_map(model, corpus)
 # The map looks like an explanation: *zwe* looks at *two*, *hundert* at *hundred*. But many letters
 # in the second line are right, although the weights went to the wrong words. How many are right
 # over 200 sentences?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for name, seeds in (("as they are", (0,)), ("shuffled", SEEDS), ("uniform", (0,))):
+#     for seed in seeds:
+#         if name == "as they are":
+#             right = right_letters(model, batch)
+#         else:
+#             with rearranged_attention.rearranged(model, batch.source, name, seed):
+#                 right = right_letters(model, batch)
+# ```
+# </details>
 
 # %% demo=true
 _ = experiments.shuffled_weights()
@@ -144,6 +146,14 @@ experiments.aligned_roles(model, pairs, batch)
 # You change one mask in every round, so what was turned off stays off.
 # </details>
 
+# %%
+from torch import nn
+
+from attention.multi_head_attention import MultiHeadAttention
+from attention.provided import demand
+from attention.sequence_to_sequence import shift_right
+from attention.transformer import Transformer, Translator, masks_from_tokens
+
 # %% given="Explained"
 from attention.interpretability import Explained
 
@@ -159,6 +169,8 @@ check.LeaveOneOut(LeaveOneOut)
 # *dreißig*? At any outside it?
 
 # %%
+from attention.provided.predictions import compare
+
 prediction = None  # a number of letters; None skips this
 
 # %% demo=true
@@ -179,6 +191,21 @@ compare(prediction, mattered, "letters that lose more than one nat without thirt
 # and by a measure that claims to explain it: the mean cross-attention weight, the length of the
 # *gradient* of log p with respect to a word's vector, or *gradient · input*, its product with that
 # vector. **Kendall's τ** compares the two orders: 1 means the same, 0 no relation, −1 the reverse.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# x = model.embed(batch.source, model.source_embedding).detach().requires_grad_()
+# memory = model.encoder(x, seen)
+# logits = model.decode(shift_right(batch.target), memory, read_mask, seen)
+# log_p = logits.log_softmax(-1).gather(2, batch.target.unsqueeze(2)).squeeze(2)
+# products, norms = [], []
+# for one in log_p.unbind(dim=1):  # a sentence depends on itself alone
+#     (gradient,) = torch.autograd.grad(one.sum(), x, retain_graph=True)
+#     products.append((gradient * x).sum(-1).abs())
+#     norms.append(gradient.norm(dim=-1))
+# ```
+# </details>
 
 # %% demo=true
 _ = experiments.explanations()
@@ -204,7 +231,7 @@ _ = experiments.explanations()
 # ●●○ medium · 12 minutes · 2 points
 #
 # Write `forward`. Exchange vectors that the encoder returns, not vectors that it reads. The other
-# sentence goes through the encoder by itself, with a mask of its own; what the decoder may look at
+# sentence goes through the encoder alone, with a mask of its own; what the decoder may look at
 # stays as it was.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -221,6 +248,9 @@ _ = experiments.explanations()
 #
 # Then the decoder reads the letter that it should write.
 # </details>
+
+# %%
+from attention.provided.data.tokens import PAD
 
 # %% exercise="ActivationPatching"
 from attention.interpretability import ActivationPatching
@@ -257,6 +287,15 @@ _ = experiments.patch_many(ActivationPatching(model), corpus)
 # Does the vector hold only its word? All vectors so far came from the *same* place, so this test
 # cannot say. Now take the vectors of 931 alone, and move them: what is written if that of *nine*
 # stands in the place of *one*, too? Is it 939 again?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# mask, causal = masks_from_tokens(source, shift_right(target))
+# memory = model.encode(source, mask)[:, list(rows)]
+# found: Tensor = model.decode(shift_right(target), memory, causal, mask)
+# ```
+# </details>
 
 # %% demo=true
 _ = experiments.move_vectors(model, corpus)
@@ -274,6 +313,9 @@ _ = experiments.move_vectors(model, corpus)
 #
 # Of T weights, that leaves T less the number of *independent* conditions: a rank. This is the
 # dimension of the null space.
+
+# %%
+from attention.provided.measuring.other_weights import TOLERANCE, null_space
 
 # %% given="null_space_dimension"
 from attention.interpretability import null_space_dimension
@@ -345,6 +387,17 @@ _ = experiments.movable_weight()
 #
 # Of all rows with the same output, Brunner et al. (2020) take the *shortest*, and call it
 # **effective attention**. Is it closer to what matters? We leave out each earlier letter in turn:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for j in range(T):
+#     unread = read_mask.clone()
+#     unread[:, :, j] = False
+#     unread[:, j, j] = True
+#     effects.append(whole - log_p(unread))
+# ```
+# </details>
 
 # %% demo=true
 _ = experiments.effective_weights()
@@ -383,6 +436,9 @@ _ = experiments.effective_weights()
 # The gates act only inside the `with`, and only if you pass them to it.
 # </details>
 
+# %%
+from attention.provided.models.attention_weights import watch_attention
+
 # %% exercise="HeadImportance"
 from attention.interpretability import HeadImportance
 
@@ -399,6 +455,32 @@ for name, sizes in importance.items():
 # remove heads one after another: the least important first; at random (five draws); or *greedy*,
 # where each step removes the head that costs least. The orders come from other sentences than the
 # test.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# order = sorted(heads, key=lambda one: importance[one[0]][one[1]].item())
+# greedy = _greedy(model, learn, heads)
+# first[group] = greedy[0]
+# curves[group] = {
+#     "least important first": [_curve(model, test, order)],
+#     "at random": [_curve(model, test, _shuffled(heads, seed)) for seed in range(5)],
+#     "greedy": [_curve(model, test, greedy)],
+# }
+# ```
+# </details>
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# order, left = [], list(heads)
+# while left:
+#     costs = {one: exact_without(model, batch, [*order, one]) for one in left}
+#     best = max(left, key=lambda one: costs[one])
+#     order.append(best)
+#     left.remove(best)
+# ```
+# </details>
 #
 # ### Predict first
 # How many of the encoder's eight heads can be removed, least important first, while 99 % of the
@@ -470,6 +552,8 @@ experiments.turn_gates(model, batch, importance)
 # </details>
 
 # %% demo=true
+from attention.experiments import induction
+
 repeater = induction.trained(2, 0, MultiHeadAttention)
 repeating, by_chance = induction.fresh()[0], induction.chance_rows()  # (500, 32) each
 for row in (repeating[0], by_chance[0]):
@@ -557,12 +641,12 @@ axes = induction.induction_heads()
 # *Where one head of each layer looks in a row that repeats. Printed: the share of repeated tokens
 # that are continued correctly, what is left of it without the heads of the first layer, and the
 # induction scores of the last layer's heads, three seeds each.* The first head looks at the token
-# before, the second at the token that followed the same one a period ago. Two layers continue 95 %
-# of the tokens. One layer continues a third, and not much more when it gets more parameters than
-# the two have together.
+# before, the second behind earlier occurrences of the same token. Two layers continue 95 % of the
+# tokens. One layer continues a third, and not much more when it gets more parameters than the two
+# have together.
 #
 # ## Limits
-# - We measured one model on one task.
+# - All that is said of translation was measured on one small model and one task.
 # - If either of two words would do, leaving out one at a time makes both look unimportant. Patching
 #   cannot test what the two vectors have in common, as their place was here.
 # - The null space is that of one head, with all others held still.
@@ -581,7 +665,9 @@ axes = induction.induction_heads()
 # Attention weights say where a head looks. That is not yet an explanation: many letters do not
 # depend on the weights, and with more tokens than features other weights give the same output. To
 # see whether a letter depends on something, change that, and compare with a control: random
-# weights, equal weights, the same word, the same place, or a random order.
+# weights, equal weights, the same word, the same place, or a random order. And some heads make
+# sense only together: induction heads need a layer before them that tells each position what stood
+# before it.
 #
 # **Next** [18 · Where does the quadratic
 # go?](../18_efficient_attention/18_efficient_attention.ipynb) You will compute the same contexts
@@ -607,11 +693,14 @@ axes = induction.induction_heads()
 
 # %% [markdown]
 # ## ★ Is it still that word?
-# The columns of a map are labelled with words. But in layer 1 there are hidden vectors, which have
-# taken in something from everywhere. Do they still belong to their words?
+# The columns of a map are labelled with words. But what layer 1 looks at are hidden vectors, and
+# layer 0 has mixed something of every word into each of them. Do they still belong to their words?
 #
 # A first measure: for each hidden vector, look for the nearest of all inputs of its sentence, by
 # angle or by distance. Is it its own? Brunner et al. (2020) call this **token identifiability**.
+
+# %%
+from torch.nn import functional as F
 
 # %% given="token_identifiability"
 from attention.interpretability import token_identifiability
@@ -638,6 +727,19 @@ compare(prediction, own, "trained model: nearest to the own token")
 #
 # A vector can also hold its token where no distance shows it. A **linear probe** (Alain and Bengio,
 # 2016) asks whether a linear classifier, trained on 400 other sentences, can read it.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for layer in learn:
+#     x, y = _examples(learn[layer], answers(train.source), train.source)
+#     probe = make_pipeline(
+#         StandardScaler(), LogisticRegression(C=0.1, max_iter=2000)
+#     ).fit(x, y)
+#     x, y = _examples(ask[layer], answers(test.source), test.source)
+#     rows[f"{question}, {layer}"] = round(probe.score(x, y), 4)
+# ```
+# </details>
 
 # %% demo=true
 experiments.probes()
@@ -672,6 +774,9 @@ experiments.probes()
 #
 # x has no history here. A detached copy that requires a gradient is a fresh start.
 # </details>
+
+# %%
+from attention.transformer import Encoder
 
 # %% exercise="HiddenTokenAttribution"
 from attention.interpretability import HiddenTokenAttribution

@@ -176,13 +176,12 @@ def induction_heads() -> list[Axes]:
     maps are those of two layers, seed 0.
     """
     rows = recorded.read("induction", "layers")
-    print(
-        "layers  parameters  continued  without layer 0's heads  scores of the last layer's heads"
-    )
+    print("layers  parameters  continued  without layer 0  scores of the last layer's heads")
     for row in rows:
+        scores = " ".join(f"{one:.2f}" for one in row["scores"][-1])
         print(
             f"{row['n_layers']:6d}  {row['parameters']:10,}  {row['right']:9.3f}  "
-            f"{row['without'][0]:15.3f}  " + " ".join(f"{one:.2f}" for one in row["scores"][-1])
+            f"{row['without'][0]:15.3f}  {scores}"
         )
     (drawn,) = seeds.where(rows, n_layers=2, seed=0)
     axes = [*plots.panels(columns=2, width=4.4, height=4.2)]
