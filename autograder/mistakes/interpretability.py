@@ -539,6 +539,9 @@ def writes_scores_into_zeros(weights, tokens):
 NO_GRADIENT = "what comes out has no gradient, or none that is asked for: the check says why"
 FACTOR = "a factor that is the same for all goes in the division"
 
+ADDED_UP = "queries and keys are all added up in the end"
+AS_MANY = "as many tokens come again later as stood before"
+
 # What the checks cannot tell from a right answer, because it is one.
 EQUIVALENT = {
     "perturb_attention: whose result is cut off from the gradient: return (weights + step * "
@@ -569,4 +572,16 @@ EQUIVALENT = {
     ),
     "HeadImportance: with False once where True belongs: return {name: gradient.abs().mean(dim=0) "
     "for name, gradient in zip(gates, gradients, strict=False)}": "there are as many of both",
+    "induction_score: with another axis in one place: looked = (weights[..., 1:] * "
+    "same.unsqueeze(1)).sum(dim=-2)": ADDED_UP,
+    "induction_score: with one whole number off by one: looked = (weights[..., 1:] * "
+    "same.unsqueeze(1)).sum(dim=-2)": ADDED_UP,
+    "induction_score: with the two items of a pair exchanged: return looked.sum(dim=(2, 0)) / "
+    "same.any(dim=-1).sum()": "the order of the axes is the same sum",
+    "induction_score: with another axis in one place: return looked.sum(dim=(0, 2)) / "
+    "same.any(dim=-2).sum()": AS_MANY,
+    "induction_score: with one minus sign left out: return looked.sum(dim=(0, 2)) / "
+    "same.any(dim=1).sum()": AS_MANY,
+    "induction_score: with one whole number off by one: return looked.sum(dim=(0, 2)) / "
+    "same.any(dim=-2).sum()": AS_MANY,
 }
