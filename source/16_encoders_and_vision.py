@@ -15,24 +15,12 @@
 # 10
 
 # %%
-import math
-
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from attention.experiments import encoders_and_vision as experiments
-from attention.masked_attention import masked_attention
-from attention.provided import demand
-from attention.provided.data.tokens import PAD
-from attention.provided.figures import moving
-from attention.provided.predictions import compare
-from attention.tokens_and_positions import LearnedPositions
-from attention.transformer import Encoder
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
-IGNORED = -100  # a wanted token that F.cross_entropy leaves out of its mean
 
 # %% [markdown]
 # ## What fails without this idea
@@ -63,6 +51,8 @@ experiments.show_documents()
 # Three tokens with two features each. The query asks for the first feature:
 
 # %%
+import math
+
 x = [[3.0, 10.0], [0.0, 20.0], [3.0, 60.0]]
 query = [math.sqrt(2) * math.log(3) / 3, 0.0]
 powers = [math.exp((query[0] * a + query[1] * b) / math.sqrt(2)) for a, b in x]
@@ -76,6 +66,12 @@ print("context  ", [round(sum(w * token[i] for w, token in pairs), 3) for i in (
 # the mean.
 #
 # This is the mean of the real tokens. Only the mask says which tokens are real:
+
+# %%
+from torch import nn
+
+from attention.masked_attention import masked_attention
+from attention.provided import demand
 
 # %% given="mean_pooling"
 from attention.encoders_and_vision import mean_pooling
@@ -113,7 +109,7 @@ check.attention_pooling(attention_pooling)
 # ### Exercise 16.2 · `HierarchicalAttention`
 # ●●○ medium · 15 minutes · 3 points
 #
-# In stages, each earned by itself: without a mask (1), with padded words (1), with empty sentences
+# Graded in three parts: without a mask (1), with padded words (1), with empty sentences
 # (1).
 #
 # Write `forward`. Each level is what you wrote in 16.1: call that, or `masked_attention` twice. A
@@ -141,12 +137,32 @@ check.HierarchicalAttention(HierarchicalAttention)
 # - *tanh between*: the mean of means, but each sentence's mean first passes through a linear layer
 #   and a tanh.
 #
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+#
+# def loss() -> Tensor:
+#     rows = torch.randint(len(train_set.words), (64,))
+#     return F.cross_entropy(model(train_set.words[rows]), train_set.cities[rows])
+#
+# with Bar(steps, label) as bar:
+#     for value in take_steps((loss() for _ in range(steps)), optimizer):
+#         losses.append(value)
+#         bar.update(len(losses), value)
+#         if len(losses) in marks:
+#             right.append(accuracy(model, test_set.words, test_set.cities))
+# ```
+# </details>
+#
 # How many of the four can find Ada's city, and not just guess among those that occur?
 
 # %%
 prediction = None  # a number from 0 to 4; None skips this
 
 # %% demo=true
+from attention.provided.predictions import compare
+
 readers, able = experiments.four_readers(HierarchicalAttention, mean_pooling, attention_pooling)
 compare(prediction, able, "readers that are right for 0.9 of the documents, with every seed")
 
@@ -178,16 +194,25 @@ picked = experiments.what_a_reader_picks(readers["two levels"])
 # | **decoder-only**: GPT | each sees its past | predict the next token | going on with a text |
 # | **encoder–decoder**: T5 | source: all; target: past | write the target | translation |
 #
+# Two parts come from lessons 08 and 10:
+
+# %%
+from torch.nn import functional as F
+
+from attention.tokens_and_positions import LearnedPositions
+from attention.transformer import Encoder
+
+# %% [markdown]
 # ### Exercise 16.3 · `EncoderClassifier`
 # ●●● hard · 20 minutes · 3 points
 #
-# In stages, each earned by itself: `cls` in front (1), the positions (1), with a mask (1).
+# Graded in three parts: `cls` in front (1), the positions (1), with a mask (1).
 #
-# Write `encode` and `forward`. `LearnedPositions` of lesson 08 and `Encoder` of lesson 10 are the
-# parts. The mask covers the T tokens only, without the extra one, which everybody may look at. Only
-# the mask says which tokens are real. No sequence is longer than `max_length`. The check compares
-# what `forward` returns; what `encode` hands to it is up to you. The model is trained below, so a
-# gradient must reach every weight.
+# Write `encode` and `forward`. `LearnedPositions` and `Encoder` are the parts. The mask covers the
+# T tokens only, without the extra one, which everybody may look at. Only the mask says which tokens
+# are real. No sequence is longer than `max_length`. The check compares what `forward` returns; what
+# `encode` hands to it is up to you. The model is trained below, so a gradient must reach every
+# weight.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -213,6 +238,14 @@ check.EncoderClassifier(EncoderClassifier)
 # guesses 15 % of the words from both sides. Here all of these are replaced by [MASK], in BERT 80 %.
 # After this **pre-training**, the whole model is trained on a few labelled texts: **fine-tuning**.
 #
+# `F.cross_entropy` leaves a wanted token that is `IGNORED` out of its mean:
+
+# %%
+from attention.provided.data.tokens import PAD
+
+IGNORED = -100
+
+# %% [markdown]
 # ### Exercise 16.4 · `mask_tokens`
 # ●●○ medium · 10 minutes · 2 points
 #
@@ -241,6 +274,34 @@ experiments.show_hidden_words(mask_tokens)
 # on labelled ones. The control starts at random and sees the same labels. A second one starts at
 # random, but has the pre-trained word vectors. A third has no encoder: logistic regression on which
 # words occur.
+#
+# Pre-training comes first in what ran, then fine-tuning on the labelled texts, `rows`:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# def loss() -> Tensor:
+#     ids = train_set.ids[torch.randint(len(train_set.ids), (64,), generator=draw)]
+#     read, wanted = mask_tokens(ids, torch.rand(ids.shape, generator=draw), SHARE, MASK)
+#     asked = wanted != -100  # scores are computed for these alone: 2 000 for each
+#     return F.cross_entropy(model.guess(read, asked), wanted[asked])
+#
+# _trained(model, loss, steps, 2e-3, f"hidden words, seed {seed}")
+# ```
+# </details>
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# model, draw = copy.deepcopy(model), torch.Generator().manual_seed(seed)
+#
+# def loss() -> Tensor:
+#     some = rows[torch.randint(len(rows), (32,), generator=draw)]
+#     return F.cross_entropy(model(train_set.ids[some]), train_set.library[some])
+#
+# _trained(model, loss, TUNING, TUNING_RATE, label)
+# ```
+# </details>
 #
 # ### Predict first
 # With 30 labels, how much more does the pre-trained encoder get right than the control? With 1 500?
@@ -325,6 +386,30 @@ experiments.show_digits()
 #
 # ## A vision Transformer
 # A linear layer turns each patch into a token, and your `EncoderClassifier` treats it like a word.
+# It learns from batches of 64 images with AdamW:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# def loss() -> Tensor:
+#     rows = next(left)
+#     return F.cross_entropy(model(images[rows]), labels[rows])
+#
+# losses = _trained(model, loss, len(batches), LEARNING_RATE, label)
+# ```
+# </details>
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01)
+# schedule = torch.optim.lr_scheduler.OneCycleLR(
+#     optimizer, rate, total_steps=steps, pct_start=0.1
+# )
+# with Bar(steps, label) as bar:
+#     return descend(model, (loss() for _ in range(steps)), optimizer, schedule, bar)
+# ```
+# </details>
 
 # %% given="VisionTransformer"
 from attention.encoders_and_vision import VisionTransformer
@@ -338,6 +423,18 @@ model = experiments.train_on_digits(VisionTransformer)
 # - Put the 16 patches of every image into another order, the same for all images, and train again.
 #   How many of the 359 test images will that cost the ViT, and how many the CNN?
 # - Take the positions away instead. What share is still right?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# if shuffled:
+#     train, test = (digits.shuffle_patches(images, shuffled) for images in (train, test))
+# torch.manual_seed(seed)
+# model = make()
+# experiments.train(model, train, data.train_labels, epochs, seed, f"{name}, seed {seed}")
+# return model, experiments.accuracy(model, test, data.test_labels)
+# ```
+# </details>
 
 # %%
 prediction = None  # the share without positions, from 0 to 1; None skips this
@@ -452,6 +549,8 @@ axes = experiments.where_it_looks(model, blank_each_patch)
 # digit?
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.patches()
 
 # %% [markdown]
@@ -459,6 +558,21 @@ moving.patches()
 # Blank one patch of every test image: a random one, the most attended one, or the one with most
 # ink. Finding the most ink needs no model at all: this is the **control**. Which costs most of the
 # right answers, and which least? How many stay right without the most attended patch?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# draw = torch.Generator().manual_seed(seed)
+# chance = [torch.randint(ink.shape[1], (len(ink),), generator=draw) for _ in range(RANDOM)]
+# left = {
+#     "nothing": [images],
+#     "a random one": [blanked[every, patches] for patches in chance],
+#     "most attended": [blanked[every, attention.argmax(dim=1)]],
+#     "most ink": [blanked[every, ink.argmax(dim=1)]],
+#     "largest drop": [blanked[every, drop.argmax(dim=1)]],
+# }
+# ```
+# </details>
 
 # %%
 prediction = None  # the share without the most attended patch, from 0 to 1; None skips this
