@@ -6,6 +6,7 @@ then the measurements, then the figures and tables of the lesson, one call each.
 """
 
 import functools
+import random
 from collections import defaultdict
 from statistics import median
 from typing import Any
@@ -16,7 +17,7 @@ from torch.nn import functional as F
 
 from attention.experiments.recorded import Experiment, read, seeded
 from attention.interpretability import null_space_dimension, token_identifiability
-from attention.provided.data import sentences
+from attention.provided.data import docstrings, sentences
 from attention.provided.data.tokens import PAD
 from attention.provided.figures import plots, seeds
 from attention.provided.files import ROOT
@@ -156,6 +157,52 @@ def meaning(
         rows = [vectors(bert, triplet, sentence_vectors) for triplet in triplets]
         found[kind] = [[(a @ b).item(), (a @ c).item()] for a, b, c in rows]
     return found
+
+
+STEPS, BATCH = 40, 64
+PARTNERS = ("right", "shuffled")
+
+
+def contrast(
+    partners: str,
+    seed: int,
+    PublishedEncoder: Piece,
+    rename_weights: Piece,
+    wordpiece: Piece,
+    sentence_vectors: Piece,
+    contrastive_loss: Piece,
+) -> dict[str, Any]:
+    """Train the stand-in's architecture from nothing: what is found before and after.
+
+    partners  "right", or "shuffled": in each batch, the bodies are exchanged at random
+    """
+    bert = build(UNTRAINED_SMALL, seed, PublishedEncoder, rename_weights, wordpiece)
+    queries, passages = sentences.held_out()
+    found, losses, draw = [], [], random.Random(seed)
+    found.append(share_first(bert, queries, passages, sentence_vectors))
+    rows = draw.sample(docstrings.split(docstrings.load())[0], STEPS * BATCH)
+    optimizer = torch.optim.AdamW(bert.model.parameters(), lr=4e-3)
+    for start in range(0, len(rows), BATCH):
+        summaries = [row.summary for row in rows[start : start + BATCH]]
+        bodies = [row.body for row in rows[start : start + BATCH]]
+        if partners == "shuffled":
+            draw.shuffle(bodies)
+        pair = []
+        for texts in (summaries, bodies):
+            ids = bert.tokenizer.batch(texts, 32)  # (BATCH, up to 32)
+            pair.append(sentence_vectors(bert.model(ids), ids != PAD))
+        loss = contrastive_loss(*pair, temperature=0.05)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    found.append(share_first(bert, queries, passages, sentence_vectors))
+    return {"found": found, "losses": [losses[0], sum(losses[-5:]) / 5]}
+
+
+def share_first(bert: Bert, queries: list[str], passages: list[str], pool: Piece) -> float:
+    """For which share of the queries the passage of the same row is the nearest."""
+    return sentences.share_found(vectors(bert, queries, pool), vectors(bert, passages, pool))[0]
 
 
 NEAR = ("cosine", "distance", "probe")
@@ -427,6 +474,22 @@ def _print_found(name: str, found: dict[str, Any]) -> None:
         print(f"  {cosine:.2f}  {sentences.held_out()[0][row]}")
 
 
+def show_contrast(*lesson: Piece) -> float:
+    """Train with right partners here, for one seed, and print it above what was recorded.
+
+    lesson   PublishedEncoder, rename_weights, wordpiece, sentence_vectors, contrastive_loss
+    returns  the share found first after the training
+    """
+    rows = [{"name": "right, seed 0, yours", **contrast(PARTNERS[0], 0, *lesson)}]
+    for row in recorded("contrast"):
+        rows.append({"name": f"{row['partners']}, seed {row['seed']}, recorded", **row})
+    print(f"{'partners':30}{'loss, first':>12}{'last five':>11}{'found before':>14}{'after':>7}")
+    for row in rows:
+        print(f"{row['name']:30}{row['losses'][0]:12.2f}{row['losses'][1]:11.2f}", end="")
+        print(f"{row['found'][0]:14.2f}{row['found'][1]:7.2f}")
+    return float(rows[0]["found"][1])
+
+
 def draw_meaning() -> int:
     """Draw the cosines with the same in other words, and with another thing in nearly the same.
 
@@ -539,6 +602,11 @@ EXPERIMENTS = {
         ],
         run=retrieval,
         again=AGAIN,
+    ),
+    "contrast": Experiment(
+        points=[point for one in PARTNERS for point in seeded(SEEDS, partners=one)],
+        run=contrast,
+        again=None,
     ),
     "asked": Experiment(
         points=[

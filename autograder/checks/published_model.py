@@ -581,7 +581,7 @@ def contrastive_loss(student, draw):
     what = "with these cosines and the partners exchanged the loss is wrong"
     expect.close(student(first, second.flip(0), 1.0), 1 + by_hand, what)
     for B, d, temperature in ((5, 7, 0.3), (6, 3, 0.05), (4, 2, 2.0)):
-        first, second = draw.normal(B, d), draw.normal(B, d, scale=3.0)
+        first, second = draw.normal(B, d), draw.normal(B, d, scale=300.0)
         what = f"with vectors of shape {(B, d)} and temperature={temperature} the loss is wrong"
         expected = _contrast(first, second, temperature)
         expect.close(

@@ -519,7 +519,19 @@ def begins_in_float32(queries, passages, k, block=4096):
 
 _SAME = "with fused=True the numbers are the same"
 _EMPTY = "a tensor without entries holds no number"
+_LAST = "the last of two axes is axis 1, which normalize takes without being told"
 EQUIVALENT = {
+    **{
+        f"contrastive_loss: {how}: first, second = ({pair})": _LAST
+        for how, axis in (
+            ("without `dim` in one call of `normalize`", ""),
+            ("with one minus sign left out", ", dim=1"),
+        )
+        for pair in (
+            f"F.normalize(first{axis}), F.normalize(second, dim=-1)",
+            f"F.normalize(first, dim=-1), F.normalize(second{axis})",
+        )
+    },
     **{
         f"BertLayers: with `{name}` once where `fused` belongs: "
         f"sizes = (d_model, n_heads, d_ff, {name})": _SAME
