@@ -378,6 +378,42 @@ experiments.show_recall()
 # The model is one layer of attention with one head, between embeddings and a linear layer to the 16
 # values. We change only the kind of attention and the length d_k of its queries and keys.
 #
+# The model:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# def forward(self, keys: Tensor, shown: Tensor) -> Tensor:
+#     """Score the values: keys (B, 2 · pairs) and shown (B, pairs) to (B, pairs, VALUES)."""
+#     pairs = shown.shape[1]
+#     x = self.keys(keys) + F.pad(self.values(shown), (0, 0, 0, pairs))  # (B, 2 · pairs, d)
+#     context = self.attention(self.W_q(x), self.W_k(x), self.W_v(x))
+#     scores: Tensor = self.head(context[:, pairs:])
+#     return scores
+# ```
+# </details>
+#
+# Its training, on fresh sequences in every step:
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# steps, draw = fewer(steps), torch.Generator().manual_seed(seed)
+# optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
+# schedule = torch.optim.lr_scheduler.OneCycleLR(
+#     optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1
+# )
+#
+# def loss(step: int) -> Tensor:
+#     pairs = min(PAIRS, 4 + round((PAIRS - 4) * 2 * step / steps))
+#     keys, shown, answers = make(BATCH, pairs, draw)
+#     return F.cross_entropy(model(keys, shown).flatten(0, 1), answers.flatten())
+#
+# with Bar(steps, label) as bar:
+#     descend(model, map(loss, range(steps)), optimizer, schedule, bar)
+# ```
+# </details>
+#
 # ### Predict first
 # With d_k = 16, 32 pairs and a window of 32 on each side, what share of the answers will the window
 # get right? First, dense attention and *your* linear attention are trained here, with one seed
