@@ -20,19 +20,8 @@
 
 # %%
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from attention.experiments import language_models as experiments
-from attention.masked_attention import causal_mask, masked_attention
-from attention.provided import demand
-from attention.provided.data import docstrings, keywords, novels
-from attention.provided.data.keywords import SEP
-from attention.provided.data.tokens import EOS, PAD
-from attention.provided.predictions import compare
-from attention.provided.training_steps import fewer
-from attention.tokens_and_positions import bpe_decode, bpe_encode, embed, sinusoidal_positions
-from attention.transformer import Encoder
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
@@ -91,6 +80,13 @@ for t in range(len(row) - 1):
 #
 # This is how such a batch is made:
 
+# %%
+from torch.nn import functional as F
+
+from attention.provided import demand
+from attention.provided.data.keywords import SEP
+from attention.provided.data.tokens import EOS, PAD
+
 # %% given="join_text_and_summary"
 from attention.language_models import join_text_and_summary
 
@@ -137,6 +133,16 @@ check.language_model_loss(language_model_loss)
 # A decoder layer without cross-attention is an *encoder* layer with a causal mask, so we use the
 # `Encoder` of lesson 10. Padding needs no mask: it comes at the end, where no real token sees it.
 #
+# These are its parts:
+
+# %%
+from torch import nn
+
+from attention.masked_attention import causal_mask, masked_attention
+from attention.tokens_and_positions import embed, sinusoidal_positions
+from attention.transformer import Encoder
+
+# %% [markdown]
 # ### Exercise 15.2 · `DecoderOnly`
 # ●●○ medium · 12 minutes · 2 points
 #
@@ -210,6 +216,8 @@ experiments.goes_on(speller, generate)
 prediction = None  # a number from 0 to 200; None skips this
 
 # %% demo=true
+from attention.provided.predictions import compare
+
 right = experiments.draws(speller, generate)
 compare(prediction, right[1.0], "numbers among the texts at temperature 1")
 
@@ -224,6 +232,9 @@ compare(prediction, right[1.0], "numbers among the texts at temperature 1")
 # learned from them.
 
 # %%
+from attention.provided.data import novels
+from attention.tokens_and_positions import bpe_decode, bpe_encode
+
 merges = experiments.merges()
 ids = bpe_encode(novels.split()[0][:117], merges)
 print(len(ids), "tokens:", "|".join(bpe_decode([i], merges) for i in ids))
@@ -252,6 +263,8 @@ print(len(ids), "tokens:", "|".join(bpe_decode([i], merges) for i in ids))
 # </details>
 
 # %% demo=true
+from attention.provided.training_steps import fewer
+
 torch.manual_seed(0)
 novice = DecoderOnly(256 + len(merges), **experiments.SIZES)
 losses = experiments.learn_novels(novice, language_model_loss, fewer(60))
@@ -462,6 +475,8 @@ _ = experiments.time_and_memory(local_block_attention, compress, memory_compress
 # hidden in 128 words. The summary is these four, in alphabetical order:
 
 # %%
+from attention.provided.data import keywords
+
 texts, summaries = keywords.make(1, 128, torch.Generator().manual_seed(3))
 print(keywords.text(texts[0]), "\n→", keywords.text(summaries[0]))
 
@@ -652,6 +667,8 @@ experiments.shares_of_experts(found)
 # and the first line its summary. Our pairs come from Python, numpy and PyTorch; here are two.
 
 # %%
+from attention.provided.data import docstrings
+
 rows = docstrings.load()
 for row in (next(row for row in rows if row.name == name) for name in ("merge", "cumsum")):
     print(f"{row.name}: {row.body[:84]} …\n→ {row.summary}\n")
