@@ -3,7 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-from attention.sequence_to_sequence import decoder_step
+from attention.provided.data.tokens import BOS
+from attention.sequence_to_sequence import decoder_step, shift_right
 from tests.locked import right, wrong
 
 # --- additive_scores -------------------------------------------------------------------------
@@ -165,3 +166,111 @@ def attention_decoder_step_10(tokens, state, annotations, lengths, weights):
     context = (attention.unsqueeze(2) * annotations).sum(dim=1)
     logits, following = decoder_step(tokens, state, context, weights)
     return [logits, following, attention]
+
+
+# --- right_without -------------------------------------------------------------------------------
+
+
+def _without(annotations, j):
+    return torch.cat([annotations[:, :j], annotations[:, j + 1 :]], dim=1)
+
+
+@wrong("right_without", cause="goes on with the state of the step that has not seen the word")
+def right_without_1(model, source, target, words):
+    lengths = torch.full_like(source[:, 0], source.shape[1])
+    annotations, state = model.encode(source, lengths)
+    read = shift_right(target)
+    right = []
+    for i, j in enumerate(words):
+        logits, state, _ = model.write(read[:, i], state, _without(annotations, j), lengths - 1)
+        right.append(bool(logits.argmax(1) == target[:, i]))
+    return right
+
+
+@wrong("right_without", cause="puts zeros in the place of the word, which keeps its weight")
+def right_without_2(model, source, target, words):
+    lengths = torch.full_like(source[:, 0], source.shape[1])
+    annotations, state = model.encode(source, lengths)
+    read = shift_right(target)
+    right = []
+    for i, j in enumerate(words):
+        hidden = annotations.clone()
+        hidden[:, j] = 0
+        logits, _, _ = model.write(read[:, i], state, hidden, lengths)
+        right.append(bool(logits.argmax(1) == target[:, i]))
+        _, state, _ = model.write(read[:, i], state, annotations, lengths)
+    return right
+
+
+@wrong("right_without", cause="reads the letter that it should predict, not the one before")
+def right_without_3(model, source, target, words):
+    lengths = torch.full_like(source[:, 0], source.shape[1])
+    annotations, state = model.encode(source, lengths)
+    right = []
+    for i, j in enumerate(words):
+        logits, _, _ = model.write(target[:, i], state, _without(annotations, j), lengths - 1)
+        right.append(bool(logits.argmax(1) == target[:, i]))
+        _, state, _ = model.write(target[:, i], state, annotations, lengths)
+    return right
+
+
+@wrong("right_without", cause="reads the letters that it has written itself")
+def right_without_4(model, source, target, words):
+    lengths = torch.full_like(source[:, 0], source.shape[1])
+    annotations, state = model.encode(source, lengths)
+    token = shift_right(target)[:, 0]
+    right = []
+    for i, j in enumerate(words):
+        logits, _, _ = model.write(token, state, _without(annotations, j), lengths - 1)
+        right.append(bool(logits.argmax(1) == target[:, i]))
+        logits, state, _ = model.write(token, state, annotations, lengths)
+        token = logits.argmax(1)
+    return right
+
+
+@wrong("right_without", cause="hides the word from the encoder, so the other annotations change")
+def right_without_5(model, source, target, words):
+    lengths = torch.full_like(source[:, 0], source.shape[1])
+    annotations, state = model.encode(source, lengths)
+    read = shift_right(target)
+    right = []
+    for i, j in enumerate(words):
+        fewer, _ = model.encode(_without(source, j), lengths - 1)
+        logits, _, _ = model.write(read[:, i], state, fewer, lengths - 1)
+        right.append(bool(logits.argmax(1) == target[:, i]))
+        _, state, _ = model.write(read[:, i], state, annotations, lengths)
+    return right
+
+
+@right("right_without", how="first all states, then all letters, each with a bool for the words")
+def right_without_6(model, source, target, words):
+    lengths = source.new_full((1,), source.shape[1])
+    annotations, first = model.encode(source, lengths)
+    read, states = shift_right(target), [first]
+    for token in read.unbind(1):
+        states.append(model.write(token, states[-1], annotations, lengths)[1])
+    where = torch.arange(source.shape[1], device=source.device)
+    best = []
+    for token, state, word in zip(read.unbind(1), states, words, strict=False):
+        logits = model.write(token, state, annotations[:, where != word], lengths - 1)[0]
+        best.append(logits.argmax(dim=-1))
+    return (torch.stack(best, dim=1) == target)[0].tolist()
+
+
+@right("right_without", how="a list of annotations from which one is taken, and plain numbers")
+def right_without_7(model, source, target, words):
+    T_k = source.shape[1]
+    lengths = torch.full_like(source[:, 0], T_k)
+    annotations, state = model.encode(source, lengths)
+    true, previous, right = target[0].tolist(), BOS, []
+    for letter, word in zip(true, words, strict=True):
+        rest = list(annotations.unbind(1))
+        del rest[word]
+        token = torch.full_like(lengths, previous)
+        logits, *_ = model.write(
+            token, state, torch.stack(rest, 1), torch.full_like(lengths, T_k - 1)
+        )
+        right.append(logits[0].topk(1).indices.item() == letter)
+        state = model.write(token, state, annotations, lengths)[1]
+        previous = letter
+    return right

@@ -1,5 +1,6 @@
 """Answers to lesson 12 that were written without a look at its checks."""
 
+import heapq
 import math
 from collections import Counter
 
@@ -8,6 +9,8 @@ from torch import nn
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
+from attention.provided import demand
+from attention.provided.data.tokens import BOS, EOS
 from tests.locked import right, wrong
 
 
@@ -337,3 +340,146 @@ def trace_beam_search_13():
         beams = sorted(candidates, reverse=True)[:2]
         steps.append(beams)
     return tuple([[beam[part] for beam in step] for step in steps] for part in range(3))
+
+
+# --- plain_beam_search ---------------------------------------------------------------------------
+
+
+def _best(pairs, K=None):
+    return sorted(pairs, key=lambda pair: pair[0], reverse=True)[:K]
+
+
+def _longer(next_log_probs, score, ids):
+    for token, log_p in enumerate(next_log_probs(ids).tolist()):
+        if log_p > -math.inf:
+            yield score + log_p, [*ids, token]
+
+
+def _without_bos(pairs):
+    return [(score, ids[1:]) for score, ids in pairs]
+
+
+@wrong("plain_beam_search", cause="a finished beam is no candidate any more, and frees its place")
+def plain_beam_search_1(next_log_probs, beam, max_length):
+    demand.counts(beam=beam, max_length=max_length)
+    beams, ended = [(0.0, [BOS])], []
+    for _ in range(max_length):
+        candidates = []
+        for score, ids in beams:
+            candidates += _longer(next_log_probs, score, ids)
+        best = _best(candidates, beam)
+        ended += [pair for pair in best if pair[1][-1] == EOS]
+        beams = [pair for pair in best if pair[1][-1] != EOS]
+    return _without_bos((_best(ended) + beams)[:beam])
+
+
+@wrong("plain_beam_search", cause="keeps no list: what falls out of the beam after its end is lost")
+def plain_beam_search_2(next_log_probs, beam, max_length):
+    demand.counts(beam=beam, max_length=max_length)
+    beams = [(0.0, [BOS])]
+    for _ in range(max_length):
+        candidates = []
+        for score, ids in beams:
+            if ids[-1] == EOS:
+                candidates.append((score, ids))
+            else:
+                candidates += _longer(next_log_probs, score, ids)
+        beams = _best(candidates, beam)
+    ended = [pair for pair in beams if pair[1][-1] == EOS]
+    return _without_bos(ended + [pair for pair in beams if pair[1][-1] != EOS])
+
+
+@wrong("plain_beam_search", cause="lists every candidate that ends, also those not among the best")
+def plain_beam_search_3(next_log_probs, beam, max_length):
+    demand.counts(beam=beam, max_length=max_length)
+    beams, ended = [(0.0, [BOS])], []
+    for _ in range(max_length):
+        candidates = []
+        for score, ids in beams:
+            if ids[-1] == EOS:
+                candidates.append((score, ids))
+                continue
+            for pair in _longer(next_log_probs, score, ids):
+                candidates.append(pair)
+                if pair[1][-1] == EOS:
+                    ended.append(pair)
+        beams = _best(candidates, beam)
+    left = [pair for pair in beams if pair[1][-1] != EOS]
+    return _without_bos((_best(ended) + left)[:beam])
+
+
+@wrong("plain_beam_search", cause="sorts finished and unfinished beams together at the end")
+def plain_beam_search_4(next_log_probs, beam, max_length):
+    demand.counts(beam=beam, max_length=max_length)
+    beams, ended = [(0.0, [BOS])], []
+    for _ in range(max_length):
+        candidates = []
+        for score, ids in beams:
+            if ids[-1] == EOS:
+                candidates.append((score, ids))
+            else:
+                candidates += _longer(next_log_probs, score, ids)
+        beams = _best(candidates, beam)
+        ended += [pair for pair in beams if pair[1][-1] == EOS and pair not in ended]
+    left = [pair for pair in beams if pair[1][-1] != EOS]
+    return _without_bos(_best(ended + left, beam))
+
+
+@wrong("plain_beam_search", cause="puts a finished beam on the list again at every later step")
+def plain_beam_search_5(next_log_probs, beam, max_length):
+    demand.counts(beam=beam, max_length=max_length)
+    beams, ended = [(0.0, [BOS])], []
+    for _ in range(max_length):
+        candidates = []
+        for score, ids in beams:
+            if ids[-1] == EOS:
+                candidates.append((score, ids))
+            else:
+                candidates += _longer(next_log_probs, score, ids)
+        beams = _best(candidates, beam)
+        ended += [pair for pair in beams if pair[1][-1] == EOS]
+    left = [pair for pair in beams if pair[1][-1] != EOS]
+    return _without_bos((_best(ended) + left)[:beam])
+
+
+@right("plain_beam_search", how="dictionaries from sentences to scores, and the loop ends early")
+def plain_beam_search_6(next_log_probs, beam, max_length):
+    demand.counts(beam=beam, max_length=max_length)
+    beams, ended, steps = {(BOS,): 0.0}, {}, 0
+    while steps < max_length and any(ids[-1] != EOS for ids in beams):
+        candidates = {}
+        for ids, score in beams.items():
+            if ids[-1] == EOS:
+                candidates[ids] = score
+                continue
+            log_probs = next_log_probs(list(ids))
+            for token in torch.isfinite(log_probs).nonzero().flatten().tolist():
+                candidates[(*ids, token)] = score + log_probs[token].item()
+        names = sorted(candidates, key=candidates.get, reverse=True)[:beam]
+        beams = {ids: candidates[ids] for ids in names}
+        ended |= {ids: score for ids, score in beams.items() if ids[-1] == EOS}
+        steps += 1
+    order = sorted(ended, key=lambda ids: -ended[ids]) + [ids for ids in beams if ids not in ended]
+    known = beams | ended
+    return [(known[ids], list(ids[1:])) for ids in order[:beam]]
+
+
+@right("plain_beam_search", how="triples of score, whether it goes on, and ids; heapq's nlargest")
+def plain_beam_search_7(next_log_probs, beam, max_length):
+    demand.counts(beam=beam, max_length=max_length)
+
+    def continued(one):
+        score, goes_on, ids = one
+        if not goes_on:
+            return [one]
+        after = enumerate(next_log_probs([BOS, *ids]).double().tolist())
+        return [(score + p, token != EOS, [*ids, token]) for token, p in after if p != -math.inf]
+
+    beams, everything = [(0.0, True, [])], []
+    for _ in range(max_length):
+        found = [new for one in beams for new in continued(one)]
+        beams = heapq.nlargest(beam, found, key=lambda one: one[0])
+        everything.extend(one for one in beams if not one[1] and one not in everything)
+    everything.extend(one for one in beams if one[1])
+    everything.sort(key=lambda one: (one[1], -one[0]))
+    return [(score, ids) for score, _, ids in everything[:beam]]

@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import suspect
+from attention.provided import demand
 from tests.locked import right, wrong
 
 # --- longformer_mask -------------------------------------------------------------------------
@@ -276,3 +277,133 @@ def sliding_window_attention_10(q, k, v, window):
         context = context * old + new * F.pad(v[..., cut, :], shape)
         top = higher
     return context / total
+
+
+# --- packed_mask ---------------------------------------------------------------------------------
+
+
+@wrong("packed_mask", cause="takes the first T_q positions for the queries")
+def packed_mask_1(document, T_q):
+    T_k = document.shape[1]
+    demand.counts(1, T_k, T_q=T_q)
+    key = torch.arange(T_k, device=document.device)
+    query = key[:T_q, None]
+    asks = document[:, :T_q, None]
+    return (key <= query) & (asks == document[:, None]) & (asks != 0)
+
+
+@wrong("packed_mask", cause="padding sees padding, as if it were a document")
+def packed_mask_2(document, T_q):
+    T_k = document.shape[1]
+    demand.counts(1, T_k, T_q=T_q)
+    key = torch.arange(T_k, device=document.device)
+    query = key[-T_q:, None]
+    return (key <= query) & (document[:, -T_q:, None] == document[:, None])
+
+
+@wrong("packed_mask", cause="a position does not see itself")
+def packed_mask_3(document, T_q):
+    T_k = document.shape[1]
+    demand.counts(1, T_k, T_q=T_q)
+    key = torch.arange(T_k, device=document.device)
+    query = key[-T_q:, None]
+    asks = document[:, -T_q:, None]
+    return (key < query) & (asks == document[:, None]) & (asks != 0)
+
+
+@wrong("packed_mask", cause="the last positions, but the documents of the first ones")
+def packed_mask_4(document, T_q):
+    T_k = document.shape[1]
+    demand.counts(1, T_k, T_q=T_q)
+    key = torch.arange(T_k, device=document.device)
+    query = torch.arange(T_k - T_q, T_k, device=document.device)[:, None]
+    asks = document[:, :T_q, None]
+    return (key <= query) & (asks == document[:, None]) & (document != 0)[:, None]
+
+
+@wrong("packed_mask", cause="makes the positions on the CPU, wherever document is", kind="device")
+def packed_mask_5(document, T_q):
+    T_k = document.shape[1]
+    demand.counts(1, T_k, T_q=T_q)
+    key = torch.arange(T_k)
+    query = torch.arange(T_k - T_q, T_k)[:, None]
+    asks = document[:, -T_q:, None]
+    return (key <= query) & (asks == document[:, None]) & (asks != 0)
+
+
+@right("packed_mask", how="the whole square by tril and products, and then its last rows")
+def packed_mask_6(document, T_q):
+    T_k = document.shape[1]
+    demand.counts(1, T_k, T_q=T_q)
+    same = document.unsqueeze(2).eq(document.unsqueeze(1))
+    real = document.gt(0)
+    square = same * real.unsqueeze(1) * real.unsqueeze(2)
+    return square.tril()[:, T_k - T_q :]
+
+
+@right("packed_mask", how="cell by cell into a table of False")
+def packed_mask_7(document, T_q):
+    B, T_k = document.shape
+    demand.counts(1, T_k, T_q=T_q)
+    mask = torch.zeros(B, T_q, T_k, dtype=torch.bool)
+    for b, row in enumerate(document.tolist()):
+        for i in range(T_q):
+            place = T_k - T_q + i
+            for j in range(place + 1):
+                mask[b, i, j] = row[j] == row[place] and row[j] > 0
+    return mask.to(document.device)
+
+
+# --- companions_that_matter ----------------------------------------------------------------------
+
+
+@wrong("companions_that_matter", cause="asks whether the companion's translation changes, too")
+def companions_that_matter_1(translate, text, others):
+    alone = translate([text])
+    return [other for other in others if translate([text, other]) != alone + translate([other])]
+
+
+@wrong("companions_that_matter", cause="tries all companions in one batch")
+def companions_that_matter_2(translate, text, others):
+    alone = translate([text])[0]
+    return list(others) if translate([text, *others])[0] != alone else []
+
+
+@wrong("companions_that_matter", cause="takes the companion's translation for that of the text")
+def companions_that_matter_3(translate, text, others):
+    alone = translate([text])[0]
+    return [other for other in others if translate([other, text])[0] != alone]
+
+
+@wrong("companions_that_matter", cause="leaves the companions in the batch, one more each time")
+def companions_that_matter_4(translate, text, others):
+    alone = translate([text])[0]
+    batch, found = [text], []
+    for other in others:
+        batch.append(other)
+        if translate(batch)[0] != alone:
+            found.append(other)
+    return found
+
+
+@wrong("companions_that_matter", cause="a bool for each companion, not the companions", kind="type")
+def companions_that_matter_5(translate, text, others):
+    alone = translate([text])[0]
+    return [translate([text, other])[0] != alone for other in others]
+
+
+@right("companions_that_matter", how="the companion first in its batch, by filter")
+def companions_that_matter_6(translate, text, others):
+    (alone,) = translate([text])
+    return list(filter(lambda other: translate([other, text])[-1] != alone, others))
+
+
+@right("companions_that_matter", how="a loop that removes those that do not matter")
+def companions_that_matter_7(translate, text, others):
+    left = []
+    for other in others:
+        left.append(other)
+        said, _ = translate([text, other])
+        if said == translate([text])[0]:
+            left.pop()
+    return left

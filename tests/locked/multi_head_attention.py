@@ -214,3 +214,89 @@ def head_updates_10(heads, W_o):
     gates = torch.eye(heads.shape[1], dtype=heads.dtype, device=heads.device)
     alone = heads.unsqueeze(1) * gates[None, :, :, None, None]  # (B, H, H, T, d_head)
     return alone.transpose(2, 3).flatten(3) @ W_o
+
+
+# --- heads_by_hand -------------------------------------------------------------------------------
+
+
+@wrong("heads_by_hand", cause="forgets the division by √14")
+def heads_by_hand_1(strength):
+    W_q, W_k, W_v = torch.zeros(3, 28, 28)
+    for head in range(2):
+        at = 14 * head
+        W_q[8 + 8 * head : 16 + 8 * head, at : at + 8] = strength * torch.eye(8)
+        W_k[0:8, at : at + 8] = torch.eye(8)
+        W_v[24:28, at : at + 4] = torch.eye(4)
+    return W_q, W_k, W_v
+
+
+@wrong("heads_by_hand", cause="takes the root of 28 numbers, not of the 14 of a head")
+def heads_by_hand_2(strength):
+    W_q, W_k, W_v = torch.zeros(28, 28), torch.zeros(28, 28), torch.zeros(28, 28)
+    factor = strength * math.sqrt(28)
+    W_q[8:16, 0:8] = factor * torch.eye(8)
+    W_q[16:24, 14:22] = factor * torch.eye(8)
+    W_k[0:8, 0:8] = torch.eye(8)
+    W_k[0:8, 14:22] = torch.eye(8)
+    W_v[24:28, 0:4] = torch.eye(4)
+    W_v[24:28, 14:18] = torch.eye(4)
+    return W_q, W_k, W_v
+
+
+@wrong("heads_by_hand", cause="the matrices lie as in nn.Linear, outputs first")
+def heads_by_hand_3(strength):
+    W_q, W_k, W_v = torch.zeros(28, 28), torch.zeros(28, 28), torch.zeros(28, 28)
+    factor = strength * math.sqrt(14)
+    W_q[0:8, 8:16] = factor * torch.eye(8)
+    W_q[14:22, 16:24] = factor * torch.eye(8)
+    W_k[0:8, 0:8] = torch.eye(8)
+    W_k[14:22, 0:8] = torch.eye(8)
+    W_v[0:4, 24:28] = torch.eye(4)
+    W_v[14:18, 24:28] = torch.eye(4)
+    return W_q, W_k, W_v
+
+
+@wrong("heads_by_hand", cause="head 1's values stand right behind head 0's, in head 0's columns")
+def heads_by_hand_4(strength):
+    W_q, W_k, W_v = torch.zeros(28, 28), torch.zeros(28, 28), torch.zeros(28, 28)
+    factor = strength * math.sqrt(14)
+    W_q[8:16, 0:8] = factor * torch.eye(8)
+    W_q[16:24, 14:22] = factor * torch.eye(8)
+    W_k[0:8, 0:8] = torch.eye(8)
+    W_k[0:8, 14:22] = torch.eye(8)
+    W_v[24:28, 0:4] = torch.eye(4)
+    W_v[24:28, 4:8] = torch.eye(4)
+    return W_q, W_k, W_v
+
+
+@wrong("heads_by_hand", cause="the factor on queries and on keys, so the scores are too large")
+def heads_by_hand_5(strength):
+    W_q, W_k, W_v = torch.zeros(28, 28), torch.zeros(28, 28), torch.zeros(28, 28)
+    factor = strength * math.sqrt(14)
+    for start, name in ((0, 8), (14, 16)):
+        W_q[name : name + 8, start : start + 8] = factor * torch.eye(8)
+        W_k[0:8, start : start + 8] = factor * torch.eye(8)
+        W_v[24:28, start : start + 4] = torch.eye(4)
+    return W_q, W_k, W_v
+
+
+@right("heads_by_hand", how="number by number")
+def heads_by_hand_6(strength):
+    W_q, W_k, W_v = (torch.zeros(28, 28) for _ in range(3))
+    for name in range(8):
+        W_q[8 + name, name] = W_q[16 + name, 14 + name] = strength * 14**0.5
+        W_k[name, name] = W_k[name, 14 + name] = 1
+    for number in range(4):
+        W_v[24 + number, number] = W_v[24 + number, 14 + number] = 1
+    return W_q, W_k, W_v
+
+
+@right("heads_by_hand", how="rows of a large identity matrix, padded and put side by side")
+def heads_by_hand_7(strength):
+    numbers = torch.eye(28)
+
+    def copied(first, second, size):
+        halves = (numbers[:, start : start + size] for start in (first, second))
+        return torch.cat([F.pad(half, (0, 14 - size)) for half in halves], dim=1)
+
+    return copied(8, 16, 8) * (strength * math.sqrt(14)), copied(0, 0, 8), copied(24, 24, 4)

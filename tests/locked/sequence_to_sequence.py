@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from attention.provided.data.tokens import BOS, EOS, PAD
-from attention.sequence_to_sequence import decoder_step
+from attention.sequence_to_sequence import decoder_step, masked_cross_entropy, shift_right
 from tests.locked import right, wrong
 
 # --- gru_step --------------------------------------------------------------------------------
@@ -144,3 +144,102 @@ def greedy_decode_11(state, context, weights, max_length):
         if len(written) == max_length or all(ended.tolist()):
             break
     return torch.cat(written, dim=1)
+
+
+# --- train ---------------------------------------------------------------------------------------
+
+
+@wrong("train", cause="never empties the gradients, so each step follows all batches before it")
+def train_1(model, batches, optimizer):
+    losses = []
+    for batch in batches:
+        logits = model(batch.source, batch.lengths, batch.target)
+        loss = masked_cross_entropy(logits, batch.target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@wrong("train", cause="empties the gradients after backward, before the step")
+def train_2(model, batches, optimizer):
+    losses = []
+    for batch in batches:
+        logits = model(batch.source, batch.lengths, batch.target)
+        loss = masked_cross_entropy(logits, batch.target)
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@wrong("train", cause="returns the losses as tensors, not as floats", kind="type")
+def train_3(model, batches, optimizer):
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        logits = model(batch.source, batch.lengths, batch.target)
+        loss = masked_cross_entropy(logits, batch.target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    return losses
+
+
+@wrong("train", cause="shifts the target before the model shifts it once more")
+def train_4(model, batches, optimizer):
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        logits = model(batch.source, batch.lengths, shift_right(batch.target))
+        loss = masked_cross_entropy(logits, batch.target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@wrong("train", cause="PyTorch's cross-entropy, in which padding counts")
+def train_5(model, batches, optimizer):
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        logits = model(batch.source, batch.lengths, batch.target)
+        loss = F.cross_entropy(logits.flatten(0, 1), batch.target.flatten())
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@right("train", how="a closure for the optimiser's step, which gives its loss back")
+def train_6(model, batches, optimizer):
+    def take(batch):
+        def closure():
+            optimizer.zero_grad()
+            logits = model(batch.source, batch.lengths, batch.target)
+            loss = masked_cross_entropy(logits, batch.target)
+            loss.backward()
+            return loss
+
+        return float(optimizer.step(closure))
+
+    return [take(batch) for batch in batches]
+
+
+@right(
+    "train", how="autograd.grad instead of backward, and PyTorch's cross-entropy without padding"
+)
+def train_7(model, batches, optimizer):
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    losses = []
+    for batch in batches:
+        logits = model(batch.source, batch.lengths, batch.target)
+        loss = F.cross_entropy(logits.transpose(1, 2), batch.target, ignore_index=PAD)
+        found = torch.autograd.grad(loss, parameters, allow_unused=True)
+        for parameter, gradient in zip(parameters, found, strict=True):
+            parameter.grad = gradient
+        losses.append(loss.detach().item())
+        optimizer.step()
+    return losses

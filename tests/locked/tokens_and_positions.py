@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import torch
 
+from attention.provided import demand
+from attention.provided.data.words import split_words
 from attention.tokens_and_positions import PairIndex
 from tests.locked import right, wrong
 
@@ -205,3 +207,266 @@ def sinusoidal_positions_10(positions, d_model):
     result[:, 0::2] = torch.sin(positions.unsqueeze(1) * speeds)
     result[:, 1::2] = torch.cos(positions.unsqueeze(1) * speeds)
     return result
+
+
+# --- rotation ------------------------------------------------------------------------------------
+
+
+@wrong("rotation", cause="turns the other way: the blocks are transposed")
+def rotation_1(shift, d_model):
+    demand.counts(2, d_model=d_model)
+    R = torch.zeros(d_model, d_model)
+    for j in range(0, d_model, 2):
+        s = shift / 10000 ** (j / d_model)
+        R[j : j + 2, j : j + 2] = torch.tensor(
+            [[math.cos(s), math.sin(s)], [-math.sin(s), math.cos(s)]]
+        )
+    return R
+
+
+@wrong("rotation", cause="doubles the column, as if it were the number of the clock")
+def rotation_2(shift, d_model):
+    demand.counts(2, d_model=d_model)
+    R = torch.zeros(d_model, d_model)
+    for j in range(0, d_model, 2):
+        s = shift / 10000 ** (2 * j / d_model)
+        R[j : j + 2, j : j + 2] = torch.tensor(
+            [[math.cos(s), -math.sin(s)], [math.sin(s), math.cos(s)]]
+        )
+    return R
+
+
+@wrong("rotation", cause="all sines in the first half of the columns, all cosines in the second")
+def rotation_3(shift, d_model):
+    demand.counts(2, d_model=d_model)
+    half = d_model // 2
+    R = torch.zeros(d_model, d_model)
+    for i in range(half):
+        s = shift / 10000 ** (2 * i / d_model)
+        R[i, i] = R[i + half, i + half] = math.cos(s)
+        R[i, i + half] = -math.sin(s)
+        R[i + half, i] = math.sin(s)
+    return R
+
+
+@wrong("rotation", cause="the same angle, the shift itself, for every clock")
+def rotation_4(shift, d_model):
+    demand.counts(2, d_model=d_model)
+    c, s = math.cos(shift), math.sin(shift)
+    R = torch.zeros(d_model, d_model)
+    for j in range(0, d_model, 2):
+        R[j : j + 2, j : j + 2] = torch.tensor([[c, -s], [s, c]])
+    return R
+
+
+@right("rotation", how="the exponential of what one small step adds")
+def rotation_5(shift, d_model):
+    demand.counts(2, d_model=d_model)
+    columns = torch.arange(0, d_model, 2, dtype=torch.float64)
+    speeds = 10000.0 ** (-columns / d_model)
+    quarter = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
+    return torch.linalg.matrix_exp(shift * torch.kron(speeds.diag(), quarter))
+
+
+@right("rotation", how="block_diag of the blocks, in float32")
+def rotation_6(shift, d_model):
+    demand.counts(2, d_model=d_model)
+    blocks = []
+    for clock in range(d_model // 2):
+        angle = torch.tensor(shift * math.exp(-2 * clock / d_model * math.log(10000.0)))
+        c, s = angle.cos(), angle.sin()
+        blocks.append(torch.stack([c, -s, s, c]).reshape(2, 2))
+    return torch.block_diag(*blocks)
+
+
+# --- rotary --------------------------------------------------------------------------------------
+
+
+def _angles(x, positions, base):
+    d_head = x.shape[-1]
+    twice = torch.arange(0, d_head, 2, dtype=positions.dtype, device=positions.device)
+    return positions[:, None] / base ** (twice / d_head)
+
+
+@wrong("rotary", cause="10000, whatever base is given")
+def rotary_1(x, positions, base=10000.0):
+    angles = _angles(x, positions, 10000.0)
+    first, second = x[..., 0::2], x[..., 1::2]
+    turned = (
+        first * angles.cos() - second * angles.sin(),
+        first * angles.sin() + second * angles.cos(),
+    )
+    return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
+
+
+@wrong("rotary", cause="turns feature i together with feature i + d_head / 2")
+def rotary_2(x, positions, base=10000.0):
+    angles = _angles(x, positions, base)
+    first, second = x.chunk(2, dim=-1)
+    turned = (
+        first * angles.cos() - second * angles.sin(),
+        first * angles.sin() + second * angles.cos(),
+    )
+    return torch.cat(turned, dim=-1).to(x.dtype)
+
+
+@wrong("rotary", cause="the sines with the wrong sign: turns backwards")
+def rotary_3(x, positions, base=10000.0):
+    angles = _angles(x, positions, base)
+    first, second = x[..., 0::2], x[..., 1::2]
+    turned = (
+        first * angles.cos() + second * angles.sin(),
+        second * angles.cos() - first * angles.sin(),
+    )
+    return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
+
+
+@wrong("rotary", cause="puts the two halves one behind the other instead of interleaving them")
+def rotary_4(x, positions, base=10000.0):
+    angles = _angles(x, positions, base)
+    first, second = x[..., 0::2], x[..., 1::2]
+    turned = (
+        first * angles.cos() - second * angles.sin(),
+        first * angles.sin() + second * angles.cos(),
+    )
+    return torch.cat(turned, dim=-1).to(x.dtype)
+
+
+@wrong(
+    "rotary", cause="brings the positions to x's dtype first, so bfloat16 miscounts", kind="dtype"
+)
+def rotary_5(x, positions, base=10000.0):
+    angles = _angles(x, positions.to(x.dtype), base)
+    first, second = x[..., 0::2], x[..., 1::2]
+    turned = (
+        first * angles.cos() - second * angles.sin(),
+        first * angles.sin() + second * angles.cos(),
+    )
+    return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
+
+
+@right("rotary", how="a pair is a complex number, which a number of length 1 turns")
+def rotary_6(x, positions, base=10000.0):
+    wide = torch.promote_types(x.dtype, positions.dtype)
+    half = torch.arange(x.shape[-1] // 2, dtype=positions.dtype, device=x.device)
+    angles = torch.outer(positions, base ** (-2 * half / x.shape[-1])).to(wide)
+    pairs = torch.view_as_complex(x.to(wide).unflatten(-1, (-1, 2)).contiguous())
+    turned = pairs * torch.polar(torch.ones_like(angles), angles)
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+
+
+@right("rotary", how="a whole 2-by-2 matrix for each position and pair, and one einsum")
+def rotary_7(x, positions, base=10000.0):
+    angles = _angles(x, positions, base)
+    c, s = angles.cos(), angles.sin()
+    turn = torch.stack([torch.stack([c, -s], dim=-1), torch.stack([s, c], dim=-1)], dim=-2)
+    pairs = x.reshape(*x.shape[:-1], -1, 2)
+    wide = torch.promote_types(x.dtype, turn.dtype)
+    turned = torch.einsum("tiab,...tib->...tia", turn.to(wide), pairs.to(wide))
+    return turned.reshape(x.shape).to(x.dtype)
+
+
+# --- bpe_encode ----------------------------------------------------------------------------------
+
+
+@wrong("bpe_encode", cause="merges the first pair of the word that has a rank, not the lowest rank")
+def bpe_encode_1(text, merges, split=split_words):
+    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
+    ids = []
+    for piece in split(text):
+        word, i = list(piece.encode()), 0
+        while i < len(word) - 1:
+            pair = word[i], word[i + 1]
+            if pair in ranks:
+                word[i : i + 2] = [256 + ranks[pair]]
+                i = 0
+            else:
+                i += 1
+        ids += word
+    return ids
+
+
+@wrong("bpe_encode", cause="never cuts the text into words, so merges cross them")
+def bpe_encode_2(text, merges, split=split_words):
+    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
+    word = list(text.encode())
+    while True:
+        found = [(ranks[p], i) for i, p in enumerate(pairwise(word)) if p in ranks]
+        if not found:
+            return word
+        rank, i = min(found)
+        word[i : i + 2] = [256 + rank]
+
+
+@wrong("bpe_encode", cause="takes the numbers of the characters, not the bytes of UTF-8")
+def bpe_encode_3(text, merges, split=split_words):
+    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
+    ids = []
+    for piece in split(text):
+        word = [ord(character) for character in piece]
+        while found := [(ranks[p], i) for i, p in enumerate(pairwise(word)) if p in ranks]:
+            rank, i = min(found)
+            word[i : i + 2] = [256 + rank]
+        ids += word
+    return ids
+
+
+@wrong("bpe_encode", cause="always split_words, whatever split is given")
+def bpe_encode_4(text, merges, split=split_words):
+    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
+    ids = []
+    for piece in split_words(text):
+        word = list(piece.encode())
+        while found := [(ranks[p], i) for i, p in enumerate(pairwise(word)) if p in ranks]:
+            rank, i = min(found)
+            word[i : i + 2] = [256 + rank]
+        ids += word
+    return ids
+
+
+@wrong("bpe_encode", cause="goes through the merges once, and makes each only at its first place")
+def bpe_encode_5(text, merges, split=split_words):
+    ids = []
+    for piece in split(text):
+        word = list(piece.encode())
+        for rank, pair in enumerate(merges):
+            for i, both in enumerate(pairwise(word)):
+                if both == tuple(pair):
+                    word[i : i + 2] = [256 + rank]
+                    break
+        ids += word
+    return ids
+
+
+@right("bpe_encode", how="one merge after the other, over the whole word")
+def bpe_encode_6(text, merges, split=split_words):
+    ids = []
+    for piece in split(text):
+        word = list(piece.encode("utf-8"))
+        for new, (left, right_one) in enumerate(merges, start=256):
+            i = 0
+            while i + 1 < len(word):
+                if word[i] == left and word[i + 1] == right_one:
+                    word[i] = new
+                    del word[i + 1]
+                i += 1
+        ids.extend(word)
+    return ids
+
+
+@right("bpe_encode", how="a function that calls itself, and remembers the words it has cut")
+def bpe_encode_7(text, merges, split=split_words):
+    made = {tuple(pair): 256 + rank for rank, pair in enumerate(merges)}
+
+    def cut(word):
+        new = min((made[pair] for pair in pairwise(word) if pair in made), default=None)
+        if new is None:
+            return word
+        place = next(i for i, pair in enumerate(pairwise(word)) if made.get(pair) == new)
+        return cut((*word[:place], new, *word[place + 2 :]))
+
+    known = {}
+    for piece in (pieces := list(split(text))):
+        if piece not in known:
+            known[piece] = cut(tuple(piece.encode()))
+    return [token for piece in pieces for token in known[piece]]
