@@ -554,14 +554,15 @@ compare(prediction, half, "found by the decoder that reads half, median of three
 # ## Open questions
 # No points, no check; the notebook has what is needed.
 # 1. Keep every number with “seven hundred” in it from the speller, instead of one number in ten.
-#    Will it write such numbers by itself? Will it go on correctly when “seven hundred” is given?
+#    Will it write such numbers without a beginning? Will it go on correctly when “seven hundred”
+#    is given?
 # 2. In the pictures with 24 positions: which earlier positions can reach a position through two
 #    local layers, through two compressed ones, or through one of each? Does the order matter?
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>
 #
-# 1. By itself hardly ever: of 400 texts at temperature 1 a single one, with each of the seeds 0, 1
+# 1. Hardly ever: of 400 texts at temperature 1 a single one, with each of the seeds 0, 1
 #    and 2 (311 to 322 of the 400 were numbers). But given “seven hundred” it wrote a number in 142
 #    to 157 cases of 200, and given “two thousand seven hundred” in 172 to 185. It has learned that
 #    *hundred* never follows *seven*; what follows *hundred* it knows from the other hundreds.

@@ -23,7 +23,7 @@ from autograder import check
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 
 # %% [markdown]
-# ## What fails without this idea
+# ## Many vectors, one answer
 # Here are two small documents. The question is always the same: *in which city is Ada?*
 
 # %% demo=true
@@ -170,7 +170,7 @@ compare(prediction, able, "readers that are right for 0.9 of the documents, with
 # *Share of 500 test documents that are answered correctly, against training step: means and ranges
 # of three seeds. Dashed: guessing among the cities that occur.* Two of the four can: the one with
 # two levels, and, later, the one with a tanh between two means. The other two only add up what each
-# word says by itself. To find the city, *who* and *where* must meet in the vector of one sentence
+# word says alone. To find the city, *who* and *where* must meet in the vector of one sentence
 # before a sentence is chosen.
 #
 # What do the weights of the first reader pick?
@@ -232,7 +232,7 @@ from attention.encoders_and_vision import EncoderClassifier
 check.EncoderClassifier(EncoderClassifier)
 
 # %% [markdown]
-# ## To learn from text without labels
+# ## Learning from text without labels
 # Labelled texts are rare. A decoder learns from any text by guessing the next word, but an encoder
 # sees all words. BERT therefore hides some of them: in **masked language modelling** the encoder
 # guesses 15 % of the words from both sides. Here all of these are replaced by [MASK], in BERT 80 %.
