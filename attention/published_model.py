@@ -269,12 +269,14 @@ def contrastive_loss(first, second, temperature):
     temperature  a number above 0, by which the cosines are divided
     returns      a scalar
 
+    Refuses a temperature that is not above 0.
     Source: van den Oord et al. (2018), equation 4; Reimers and Gurevych (2019).
 
     >>> first, second = torch.tensor([[3.0, 0.0], [0.0, 2.0]]), torch.tensor([[1.0, 0.0], [0.0, 5]])
     >>> contrastive_loss(first, second, temperature=1.0)  # cosines 1 and 0 in each row
     tensor(0.3133)
     """
+    demand.positive(temperature=temperature)
     # exercise: about 4 lines
     first, second = F.normalize(first, dim=-1), F.normalize(second, dim=-1)
     scores = first @ second.T / temperature  # (B, B)

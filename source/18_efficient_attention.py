@@ -22,10 +22,6 @@ import torch
 from torch.nn import functional as F
 
 from attention.experiments import efficient_attention as experiments
-from attention.masked_attention import masked_attention
-from attention.provided import demand
-from attention.provided.figures import moving
-from attention.provided.predictions import compare
 from autograder import check
 
 torch.set_num_threads(1)  # a steady clock
@@ -125,6 +121,8 @@ check.online_softmax(online_softmax)
 # steps, not the result.
 
 # %% demo=true
+from attention.provided.figures import moving
+
 moving.tiles()
 
 # %% [markdown]
@@ -143,6 +141,9 @@ experiments.large_scores(online_softmax)
 # Now cut the queries into blocks, too. Rabe and Staats (2021) showed that attention needs no memory
 # of T². Dao et al. (2022) made this fast, as *FlashAttention*, by keeping each tile in a GPU's
 # small, fast memory. The scores of a tile are given:
+
+# %%
+from attention.provided import demand  # refuses numbers that make no sense
 
 # %% given="tile_scores"
 from attention.efficient_attention import tile_scores
@@ -191,6 +192,8 @@ check.flash_attention(flash_attention)
 prediction = None  # the time of your tiles, if that of dense attention is 1; None skips this
 
 # %% demo=true
+from attention.provided.predictions import compare
+
 tiles = experiments.time_and_memory(flash_attention)
 compare(prediction, tiles, "time of your tiles, dense attention = 1, here and now")
 
@@ -423,6 +426,8 @@ experiments.show_recall()
 prediction = None  # the share that the window gets right, from 0 to 1; None skips this
 
 # %% demo=true
+from attention.masked_attention import masked_attention
+
 _ = experiments.recall_live(dense=masked_attention, linear=linear_attention)
 
 # %% demo=true

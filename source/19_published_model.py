@@ -20,15 +20,9 @@
 import math
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
-from attention.encoders_and_vision import mean_pooling
 from attention.experiments import published_model as experiments
-from attention.provided import demand
-from attention.provided.data.tokens import PAD
-from attention.provided.predictions import compare
-from attention.transformer_blocks import EncoderLayer
 from autograder import check
 
 torch.set_num_threads(1)  # the small model is faster on one core
@@ -213,6 +207,11 @@ experiments.show_pieces(wordpiece)
 # The sum goes through a LayerNorm. Unlike lesson 08, nothing is multiplied by √d_model. The parts
 # have names for which the published file holds weights:
 
+# %%
+from torch import nn
+
+from attention.provided import demand  # refuses numbers that make no sense
+
 # %% given="BertEmbeddings"
 from attention.published_model import BertEmbeddings
 
@@ -224,6 +223,9 @@ from attention.published_model import BertEmbeddings
 #
 # A layer of a BERT is the `EncoderLayer` of lesson 09, post-norm. Two things are different, and
 # `bert_layer` sees to both:
+
+# %%
+from attention.transformer_blocks import EncoderLayer
 
 # %% given="bert_layer"
 from attention.published_model import bert_layer
@@ -259,6 +261,9 @@ check.BertLayers(BertLayers)
 
 # %% given="Activation"
 from attention.published_model import Activation
+
+# %%
+from attention.provided.data.tokens import PAD
 
 # %% given="PublishedEncoder"
 from attention.published_model import PublishedEncoder
@@ -348,6 +353,8 @@ experiments.compare_layers(PublishedEncoder, rename_weights, wordpiece)
 prediction = None  # a cosine, from -1 to 1; None skips this
 
 # %% demo=true
+from attention.provided.predictions import compare
+
 seen = experiments.show_broken()
 compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 
@@ -376,6 +383,9 @@ compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 # `F.normalize` divides vectors by their length, and leaves zeros as they are. Along which axis do
 # the numbers of one vector lie?
 # </details>
+
+# %%
+from attention.encoders_and_vision import mean_pooling
 
 # %% exercise="sentence_vectors"
 from attention.published_model import sentence_vectors
@@ -458,11 +468,13 @@ lesson = PublishedEncoder, rename_weights, wordpiece, sentence_vectors, contrast
 compare(prediction, experiments.show_contrast(*lesson), "found first after 40 steps")
 
 # %% [markdown]
-# With the right partners the loss falls from 4.0 to 2.5 to 2.7, and 0.18 to 0.20 of the docstrings
-# are found first. With shuffled partners it ends at 4.16, the logarithm of 64: nothing is better
-# than guessing among 64 texts, and at most 0.02 are found. So the vectors learn from who belongs to
-# whom, and not from the texts alone. The stand-in that ships learned for 1 500 steps from batches
-# of 128, and let each side choose from the other.
+# With the right partners the loss falls from 4.0 to between 2.5 and 2.7, and 0.18 to 0.20 of the
+# docstrings are found first. With shuffled partners it ends at 4.16, the logarithm of 64: nothing
+# is better than guessing among 64 texts, and at most 0.02 are found. So the vectors learn from who
+# belongs to whom, and not from the texts alone. The stand-in that ships learned for 1 500 steps
+# from batches of 128, and let each side choose from the other.
+#
+# ## Search by meaning
 #
 # ### Exercise 19.8 · `search`
 # ●●○ medium · 16 minutes · 2 points
