@@ -225,7 +225,7 @@ answers, of all that were told nothing more: that raises **told**.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a
   stored mistake, the others how got and expected relate, or what an error means.
   Here {told} of {wrong}, {told / wrong:.0%}.
-- **placed**: failing answers that are told where: the smallest expression of theirs in which a
+- **placed**: failing answers that are told where: the first expression of theirs in which a
   value of a right answer makes all their results right, {placed} of {wrong}. **either**: told or
   placed, {either} of {wrong}, {either / wrong:.0%}.
 - **false**: sentences told that are not true of the answer. Each was read beside the code by a
