@@ -538,7 +538,6 @@ def writes_scores_into_zeros(weights, tokens):
 
 NO_GRADIENT = "what comes out has no gradient, or none that is asked for: the check says why"
 FACTOR = "a factor that is the same for all goes in the division"
-
 ADDED_UP = "queries and keys are all added up in the end"
 AS_MANY = "as many tokens come again later as stood before"
 
