@@ -135,7 +135,7 @@ def reinforce_gradient(scores, chosen, rewards, baseline):
     demand.counts(N=len(chosen))
     demand.within(-torch.inf, torch.inf, baseline=baseline)
     # exercise: about 4 lines
-    weights = torch.softmax(scores, dim=0)  # (T_k,)
+    weights = scores.softmax(dim=0)  # (T_k,)
     one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]  # (N, T_k)
     gradients = one_hot - weights  # (N, T_k): of log weight[chosen]
     return ((rewards - baseline).unsqueeze(1) * gradients).mean(dim=0)  # (T_k,)

@@ -72,8 +72,8 @@ def rotation(shift, d_model):
                                  sinusoidal_positions(t) @ R = sinusoidal_positions(t + shift)
 
     >>> rotation(math.pi / 2, d_model=2).round()  # a quarter turn: (sin, cos) to (cos, -sin)
-    tensor([[0., -1.],
-            [1., 0.]])
+    tensor([[ 0., -1.],
+            [ 1.,  0.]])
     """
     demand.counts(2, d_model=d_model)
     # exercise: about 5 lines

@@ -186,7 +186,7 @@ def lesson_14_what_letters_change():
     letters, parts = scored("brevity by letters")[1], scored("brevity by parts")[1]
     yield f"Its brevity is {letters:.2f} by letters and {parts:.2f} by parts:"
     ours, beam, wanted = scored("letters")
-    yield f"{beam:.1f} letters a number, greedy search {ours:.1f}, the references {wanted:.1f}"
+    yield f"{beam:.1f} letters per number, greedy search {ours:.1f}, the references {wanted:.1f}"
 
 
 def lesson_15_what_was_written():

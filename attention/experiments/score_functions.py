@@ -224,7 +224,7 @@ def a_longer_key(gaussian_scores: Callable[..., Tensor], score: Score) -> Any:
     gaussian_scores, score  the functions of the lesson; bandwidth 0.7 for both
     """
     angles = torch.linspace(0, 2 * math.pi, 9)[:8]
-    circle = torch.stack([torch.cos(angles), torch.sin(angles)], dim=1)[None]  # (B=1, T_k, 2)
+    circle = torch.stack((torch.cos(angles), torch.sin(angles)), 1)[None]  # (B=1, T_k, 2)
     longer = circle.clone()
     longer[0, 2] *= 3
     axes = plots.panels(2, 2, width=3.4, height=2.2)

@@ -509,7 +509,7 @@ def _grown(table, ids):
 def _kept_beams(table, K, max_length):
     """The beams after each step; whole sentences are scored anew each time."""
     steps = [[[]]]
-    for _ in range(max_length):
+    for _step in range(max_length):
         steps.append(
             _ranked_by(table, [new for ids in steps[-1] for new in _grown(table, ids)])[:K]
         )

@@ -416,7 +416,7 @@ def _write(states, contexts, weights, max_length, carry=True):
     """
     tokens, columns, state = torch.full((len(states),), BOS), [], states
     gates = [weights[name] for name in ("W_x", "W_h", "b_x", "b_h")]
-    for _ in range(max_length):
+    for _step in range(max_length):
         x = torch.cat([weights["embedding"][tokens], contexts], dim=1)
         new = torch.gru_cell(x, state, *gates)
         scores = torch.cat([new, contexts], dim=1) @ weights["W_out"].T + weights["b_out"]

@@ -200,11 +200,12 @@ EQUIVALENT = {
     "q_squared = q.square().sum(dim=-1).unsqueeze(2)": _THREE_AXES,
     "gaussian_scores: with another axis in one place: "
     "k_squared = k.square().sum(dim=-1).unsqueeze(1)": _THREE_AXES,
-    "reinforce_gradient: with another axis in one place: weights = torch.softmax(scores, dim=-1)": (
+    "reinforce_gradient: with another axis in one place: weights = scores.softmax(dim=-1)": (
         _ONE_AXIS
     ),
-    "reinforce_gradient: with one whole number off by one: "
-    "weights = torch.softmax(scores, dim=-1)": (_ONE_AXIS),
+    "reinforce_gradient: with one whole number off by one: weights = scores.softmax(dim=-1)": (
+        _ONE_AXIS
+    ),
     "reinforce_gradient: without `dtype` in one call of `eye`: "
     "one_hot = torch.eye(len(scores), device=scores.device)[chosen]": _EYE,
     "reinforce_gradient: with `chosen` once where `scores` belongs: "

@@ -8,7 +8,7 @@ import torch
 
 from attention import modern_decoder
 from attention.decoding import sample_tokens, top_p_filter
-from attention.modern_decoder import ModernDecoder, cache_bytes, generate_with_cache
+from attention.modern_decoder import ModernDecoder, generate_with_cache
 from attention.pages import writer_page
 from attention.provided.data import novels
 from attention.provided.models.decoders import small_writer
@@ -88,9 +88,9 @@ def test_scores_weights_and_bytes_are_pytorchs(page, model, merges, text, monkey
             wanted = weights[layer][:, t, : t + 1]
             shown = torch.tensor(heads, dtype=torch.float32)
             torch.testing.assert_close(shown, wanted, rtol=0, atol=1e-5)
-    sizes = {name: small_writer.SIZES[name] for name in ("n_layers", "n_kv_heads")}
-    d_head = small_writer.SIZES["d_model"] // small_writer.SIZES["n_heads"]
-    assert got["bytes"] == cache_bytes(len(ids), **sizes, d_head=d_head, bytes_per_number=4)
+    sizes = small_writer.SIZES
+    numbers = sizes["n_layers"] * sizes["n_kv_heads"] * sizes["d_model"] // sizes["n_heads"]
+    assert got["bytes"] == 4 * 2 * numbers * len(ids)  # keys and values
 
 
 def test_words_and_tokens_are_the_librarys(page, merges):

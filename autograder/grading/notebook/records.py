@@ -77,7 +77,7 @@ def timestamp(folder: Path, zone: tzinfo | None = None) -> str:
     """
     text = _text(folder / TIMESTAMP) if moment(folder) else ""
     local, _, name = text.rpartition(" ")
-    for fold in (0, 1) if zone and name != "UTC" else ():
+    for fold in (0, 1) if zone and local and name.isalpha() and name != "UTC" else ():
         at = parse_utc(local).replace(tzinfo=zone, fold=fold)
         if at.tzname() == name:
             return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -20,6 +20,7 @@ from autograder.grading.notebook import (
 from autograder.grading.notebook.submission import Cell, Submission
 from autograder.reporting import faults
 from autograder.reporting.results import Row
+from autograder.terminal_output import printable
 from tests.autograder.small_class import SLUG
 
 MASTER = solved(SLUG)
@@ -57,7 +58,7 @@ def examples(text):
 STEPS = {
     "definitions": lambda text: submission.defined(Submission([Cell("code", text)])),
     "assembling": lambda text: json.dumps(as_answer(text)),
-    "an answer": lambda text: faults.printable(faults.bare(text)),
+    "an answer": lambda text: printable(faults.bare(text)),
     "an example": faults.example,
     "a reason": examples,
     "a student's name": lambda text: (filenames.plain(text), filenames.not_an_id(text)),

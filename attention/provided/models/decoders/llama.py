@@ -4,6 +4,7 @@
 of them: the right answers that a model is compared with.
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,24 +102,21 @@ def load_llama(model: Any, weights: Weights, pair_up: Callable[[Tensor, int], Te
             raise ValueError(f"{OUTPUT} is not {TABLE}: build the model with tied=False")
         weights = {name: weight for name, weight in weights.items() if name != OUTPUT}
     named = {renamed(name): weight for name, weight in weights.items()}
+    for strange in sorted(named.keys() - wanted.keys()):
+        raise ValueError(f"{strange} of the file has no place in the model")
+    for missing in sorted(wanted.keys() - named.keys()):
+        raise ValueError(f"{missing} of the model is not in the file")
     for name, weight in named.items():
-        if name not in wanted:
-            raise ValueError(f"the model has no place for {name}")
         if weight.shape != wanted[name].shape:
             has, fits = tuple(weight.shape), tuple(wanted[name].shape)
             raise ValueError(f"{name} is {has} in the file, and {fits} in the model")
-    for name in wanted:
-        if name not in named:
-            raise ValueError(f"the file has no {name}")
     model.load_state_dict(_in_pairs(model, named, pair_up))
     return model
 
 
 def renamed(name: str) -> str:
-    """A name of transformers as the model has it."""
-    for theirs, ours in NAMES.items():
-        name = name.replace(theirs, ours)
-    return name
+    """A name of transformers, or of a GGUF, as the model has it."""
+    return functools.reduce(lambda text, pair: text.replace(*pair), NAMES.items(), name)
 
 
 def _in_pairs(
