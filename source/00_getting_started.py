@@ -41,8 +41,9 @@ ax = experiments.translation(number)
 ax = experiments.translation(700_610)
 
 # %% [markdown]
-# *The same map for 700610, a mean of the eight heads again.* Where *tausend* should begin, the model
-# looks at *thousand*, and writes *sechs* all the same. Where a model looks is not yet what it does: lesson 17 asks about that.
+# *The same map for 700610, a mean of the eight heads again.* Where *tausend* should begin, the
+# model looks at *thousand*, and writes *sechs* all the same. Where a model looks is not yet what it
+# does: lesson 17 asks about that.
 #
 # ## Working in the notebook
 # Every lesson is a notebook like this one: text, pictures, and functions that you complete.

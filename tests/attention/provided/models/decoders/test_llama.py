@@ -57,7 +57,8 @@ def test_a_table_that_the_file_has_twice_is_taken_once():
 def test_what_does_not_fit_is_refused_by_its_name():
     stored = llama.stored("qwen3")
     plain = ModernDecoder(**{**stored.sizes, "qk_norm": False})
-    with pytest.raises(ValueError, match=r"^layers\.0\.attention\.norm_\w\.weight of the file has no place"):
+    said = r"^layers\.0\.attention\.norm_\w\.weight of the file has no place"
+    with pytest.raises(ValueError, match=said):
         llama.load_llama(plain, stored.weights, pair_up)
     few = {name: w for name, w in stored.weights.items() if name != "model.norm.weight"}
     model = ModernDecoder(**stored.sizes)
