@@ -162,7 +162,7 @@ def test_a_need_that_comes_later_is_refused(tmp_path):
 def test_a_way_without_what_its_code_builds_on_is_refused():
     book = write.Book(course.read(ROOT, SLUGS), set(range(len(SLUGS))), "")
     assert book.way([6, 5, 2]) == [2, 5, 6]
-    with pytest.raises(CourseError, match="lesson 07 without lesson 06, on whose code it builds"):
+    with pytest.raises(CourseError, match="lesson 07 without lesson 02, on whose code it builds"):
         book.way([7, 8])
 
 
