@@ -55,7 +55,8 @@ def packed_mask(student, draw):
     packed = torch.tensor(some)  # (3, 9), without padding
     padded = torch.tensor([[1, 1, 1, 2, 2, 2, 2, 0, 0], [0, 0, 1, 1, 1, 1, 1, 1, 1], [0] * 9])
     with expect.stage(PAST):
-        for T_q in (7, 3, 1):
+        fewer, least = sorted(draw.permutation(5).tolist()[:2], reverse=True)
+        for T_q in (7, 2 + fewer, 1 + least, 1):
             _packed(student, whole, T_q)
     with expect.stage(DOCUMENTS):
         for T_q in (9, 4, 1):

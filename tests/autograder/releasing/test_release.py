@@ -142,7 +142,7 @@ def test_a_students_copy_names_the_mistakes_that_the_repository_names(handed_out
 def test_check_works_there_with_and_without_json(handed_out, tmp_path):
     blank = handed_out / "lessons" / SLUG / f"{SLUG}.ipynb"
     said = check(handed_out, blank, status=1)
-    assert "0 of 16" in said and "nothing here yet: write about 6 lines" in said
+    assert "0 of 14" in said and "nothing here yet: write about 6 lines" in said
 
     notebook = nbformat.read(lessons.notebook(ROOT, "solutions", SLUG), as_version=4)
     wrong = "def attention_multiplications(B, T_q, T_k, d_k, d_v):\n    return 0"
@@ -175,7 +175,7 @@ def test_what_passes_there_is_collected_without_the_library_of_the_lesson(handed
     nbformat.write(notebook, path)
     command = ("-m", "autograder.commands.cli", "collect", path, "--to", folder)
     said = run(handed_out, *command)
-    assert "7 of 7 pieces are yours" in said
+    assert "6 of 6 pieces are yours" in said
     text = (folder / f"{NAME}.py").read_text()
     assert helper in text and answer in text
     assert f"attention.{NAME}" not in text  # it is not there
