@@ -7,24 +7,20 @@ computes, lesson 08's byte-pair encoding cuts the texts, lesson 13's filters dra
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
-import torch
-from torch import Tensor
-
-from attention.modern_decoder import ModernDecoder, generate_with_cache
-from attention.provided.data.tokens import EOS
+from attention.modern_decoder import ModernDecoder
 from attention.provided.models.decoders import smollm2
 from attention.tokens_and_positions import bpe_encode
 from attention.train.command import status_of
-from attention.train.core.sampling import Sampling
+from attention.train.core.sampling import Sampling, add_options, check
 from attention.train.runs.settings import Parser
-from autograder.terminal_output import printable, replace_what_cannot_be_shown
+from attention.train.write_run import Characters, Run, write
+from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.chat"
 ROOM = 8192  # tokens that the model has learned to read
-Message = tuple[str, str]
 
 
 def parser() -> Parser:
@@ -38,11 +34,7 @@ def parser() -> Parser:
     made.add_argument(
         "--system", default=smollm2.SYSTEM, metavar="TEXT", help="what the model is told first"
     )
-    made.add_argument(
-        "--temperature", type=float, default=0.0, help="0: always the best token (default: 0)"
-    )
-    made.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
-    made.add_argument("--length", type=int, default=300, help="tokens an answer (default: 300)")
+    add_options(made, length=300, temperature=0.0)
     return made
 
 
@@ -54,22 +46,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Talk with parsed options; returns the exit status."""
-    if not 0 <= options.temperature < float("inf"):
-        raise ValueError(f"--temperature must be at least 0, not {options.temperature}")
-    if options.length < 1:
-        raise ValueError(f"--length must be at least 1, not {options.length}")
+    check(options)
     file = smollm2.read()
-    model = smollm2.load(ModernDecoder, file)
     tokens = smollm2.Tokens(file, bpe_encode)
-    how = Sampling(options.temperature, top_p=0.9, seed=options.seed)
-    messages: list[Message] = []
+    model = smollm2.load(ModernDecoder, file)
+    writer = Run(model, tokens, {"length": ROOM, "window": None})
+    how = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
+    messages: list[tuple[str, str]] = []
     while said := _asked():
         messages.append(("user", said))
-        show = Shown(tokens)
+        read = tokens.encode(smollm2.prompt(messages, options.system))
+        if len(read) + options.length > ROOM:
+            raise ValueError(
+                f"the conversation has {len(read)} tokens, and with an answer of {options.length} "
+                f"it is longer than the {ROOM} that the model can read: begin a new one"
+            )
+        shown, each = Characters(tokens), replace(how, seed=how.seed + len(messages))
         with contextlib.suppress(KeyboardInterrupt):
-            answer(model, tokens, messages, options.system, how, options.length, show.see)
-        show.end()
-        messages.append(("assistant", show.text))
+            write(writer, read, each, options.length, shown.see)
+        shown.end()
+        messages.append(("assistant", tokens.decode(shown.seen)))
     return 0
 
 
@@ -79,55 +75,6 @@ def _asked() -> str:
         return input("> " if sys.stdin.isatty() else "").strip()
     except EOFError:
         return ""
-
-
-def answer(
-    model: Any,
-    tokens: smollm2.Tokens,
-    messages: Sequence[Message],
-    system: str,
-    how: Sampling,
-    length: int,
-    see: Callable[[int], object],
-) -> None:
-    """Let the model answer the last of the messages; ``see`` is called with each token.
-
-    Raises ValueError if the conversation has become longer than what the model can read.
-    """
-    read = tokens.encode(smollm2.prompt(messages, system))
-    if len(read) + length > ROOM:
-        raise ValueError(
-            f"the conversation has {len(read)} tokens, and with an answer of {length} it is longer "
-            f"than the {ROOM} that the model can read: begin a new one"
-        )
-    draw = torch.Generator().manual_seed(how.seed + len(messages))
-
-    def choose(scores: Tensor) -> Tensor:
-        chosen = how.choose(scores, torch.rand(1, generator=draw))
-        if int(chosen) != EOS:
-            see(int(chosen))
-        return chosen
-
-    generate_with_cache(model, torch.tensor([read]), choose, length)
-
-
-class Shown:
-    """Prints an answer as it comes: half a character waits for its other half."""
-
-    def __init__(self, tokens: smollm2.Tokens) -> None:
-        self.tokens, self.ids, self.text = tokens, list[int](), ""
-
-    def see(self, token: int) -> None:
-        """Print what is whole with the next token."""
-        self.ids.append(token)
-        text = self.tokens.decode(self.ids)
-        if not text.endswith("\ufffd"):
-            print(printable(text[len(self.text) :]), end="", flush=True)
-            self.text = text
-
-    def end(self) -> None:
-        """End the line."""
-        print(flush=True)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,15 @@ class Source:
             download(place, folder / name, file.size, file.sha256, retries)
             say(f"{name}: fetched, {readable(file.size)} bytes")
 
+    def available(self, folder: Path) -> bool:
+        """Whether all files are there and as long as they should be; they are not read."""
+        try:
+            return all(
+                (folder / name).stat().st_size == file.size for name, file in self.files.items()
+            )
+        except OSError:
+            return False
+
     def state(self, name: str, folder: Path) -> str:
         """Say whether a file is "whole", "missing", "altered" or "unreadable"."""
         try:

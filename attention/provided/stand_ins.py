@@ -1,7 +1,7 @@
 """Stand-ins for models and their parts, which a check hands to what a learner builds upon such.
 
-None of them is a right answer to anything that PyTorch does not answer as shortly.
-`autograder/inside/stand_ins.py` says how they are used.
+What PyTorch has in one call, as `token_loss`, may be a right answer to an exercise; the others are
+none to any. `autograder/inside/stand_ins.py` says how they are used.
 """
 
 import weakref

@@ -1,5 +1,6 @@
 """Write with a run of `python -m attention.train text`, finished or not."""
 
+import codecs
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from attention.train.core.trainer import Trainer
 from attention.train.corpora.texts import Text, TextPieces
 from attention.train.pieces.adapters import furnish
 from attention.train.runs.settings import MODERN, Settings
+from autograder.terminal_output import printable
 
 START = "\n"  # what stands before a text that begins with nothing
 SAMPLE = 100  # tokens of the sample at the end of a training
@@ -30,7 +32,7 @@ class Run:
     """A model that writes: its vocabulary, the settings of its training, and notes to be read."""
 
     model: Any
-    pieces: TextPieces
+    pieces: Any  # a TextPieces, or what else has `bytes`
     settings: dict[str, Any]
     notes: list[str] = field(default_factory=list)
 
@@ -96,6 +98,27 @@ def write(
             new = int(min(left, most - len(read) + 1))
             generate_with_cache(run.model, torch.tensor([read], device=run.device), choose, new)
     return written
+
+
+class Characters:
+    """Prints tokens as they come: half a character waits for its other half.
+
+    pieces  whose `bytes` say what each id stands for
+    seen    the tokens so far
+    """
+
+    def __init__(self, pieces: Any):
+        self.pieces = pieces
+        self.decoder, self.seen = codecs.getincrementaldecoder("utf-8")("replace"), list[int]()
+
+    def see(self, token: int) -> None:
+        """Print what is whole with the next token."""
+        self.seen.append(token)
+        print(printable(self.decoder.decode(self.pieces.bytes[token])), end="", flush=True)
+
+    def end(self) -> None:
+        """End the text; half a character that is left becomes U+FFFD."""
+        print(printable(self.decoder.decode(b"", final=True)), flush=True)
 
 
 def judge(text: Text, settings: Settings, training: Trainer) -> dict[str, Any]:

@@ -4,19 +4,16 @@ The text appears token by token, behind its prompt.
 """
 
 import argparse
-import codecs
 import io
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from attention.train.command import status_of
 from attention.train.core.devices import choose_device
-from attention.train.core.sampling import Sampling
-from attention.train.corpora import texts
+from attention.train.core.sampling import Sampling, add_options, check
 from attention.train.runs.settings import Parser
-from attention.train.write_run import encode, open_run, write
+from attention.train.write_run import Characters, encode, open_run, write
 from autograder.terminal_output import printable, replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.write"
@@ -37,21 +34,7 @@ def parser() -> Parser:
         help="what to go on with (default: nothing, then the text begins as behind the end of a "
         "line)",
     )
-    made.add_argument("--length", type=int, default=200, help="tokens at most (default: 200)")
-    made.add_argument(
-        "--temperature", type=float, default=0.8, help="0: always the best token (default: 0.8)"
-    )
-    made.add_argument(
-        "--top-k", type=int, default=0, metavar="K", help="draw from the K best (default: 0, all)"
-    )
-    made.add_argument(
-        "--top-p",
-        type=float,
-        default=0.9,
-        metavar="P",
-        help="draw from the fewest tokens that have this probability (default: 0.9; 1: all)",
-    )
-    made.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    add_options(made, length=200, temperature=0.8)
     made.add_argument("--device", help="cuda, mps or cpu (default: the first there is)")
     return made
 
@@ -77,36 +60,6 @@ def run(options: argparse.Namespace) -> int:
     write(opened, ids, how, options.length, shown.see)
     shown.end()
     return 0
-
-
-def check(options: argparse.Namespace) -> None:
-    """Raise ValueError, with one sentence, for options that make no sense."""
-    for name, least in (("length", 1), ("top_k", 0)):
-        value = getattr(options, name)
-        if value < least:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least {least}, not {value}")
-    if not 0 <= options.temperature < math.inf:
-        raise ValueError(f"--temperature must be at least 0, not {options.temperature}")
-    if not 0 < options.top_p <= 1:
-        raise ValueError(f"--top-p must be above 0 and at most 1, not {options.top_p}")
-    if not 0 <= options.seed < 2**62:
-        raise ValueError(f"--seed must be at least 0 and below 2^62, not {options.seed}")
-
-
-class Characters:
-    """Prints tokens as they come: half a character waits for its other half."""
-
-    def __init__(self, pieces: texts.TextPieces):
-        self.pieces = pieces
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def see(self, token: int) -> None:
-        """Print what is whole with the next token."""
-        print(printable(self.decoder.decode(self.pieces.bytes[token])), end="", flush=True)
-
-    def end(self) -> None:
-        """End the text; half a character that is left becomes U+FFFD."""
-        print(printable(self.decoder.decode(b"", final=True)), flush=True)
 
 
 if __name__ == "__main__":

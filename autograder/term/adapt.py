@@ -11,10 +11,7 @@ from autograder.term.course_file import LessonChoice
 
 HEADING = re.compile(r"^### Exercise [^\n]*$", re.MULTILINE)
 LABEL = re.compile(r"^(●[^\n]*?)(\d+) minutes · ([\d.]+) points?([^\n]*)$", re.MULTILINE)
-STAGES = re.compile(
-    r"^(?:In stages, each earned by itself|Graded in \w+ parts):(.*?)(?=\n\n|\Z)",
-    re.MULTILINE | re.DOTALL,
-)
+STAGES = re.compile(r"^Graded in \w+ parts:(.*?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 OF_STAGE = re.compile(r"\(([\d.]+)\)")
 HEAD = re.compile(r"\*\*Points\*\* [\d.]+")
 NO_POINTS = "optional: it earns no points in this class"

@@ -46,14 +46,18 @@ def test_the_system_and_the_seed_count(talk):
 
 
 def test_ctrl_c_ends_an_answer_and_not_the_conversation(talk, monkeypatch):
-    asked = []
+    asked, prompt = [], smollm2.prompt
 
-    def interrupted(model, tokens, messages, *rest):
+    def told(messages, system):
         asked.append(list(messages))
-        rest[-1](tokens.encode("cat")[0])
+        return prompt(messages, system)
+
+    def interrupted(run, read, how, length, see):
+        see(run.pieces.encode("cat")[0])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(chat, "answer", interrupted)
+    monkeypatch.setattr(smollm2, "prompt", told)
+    monkeypatch.setattr(chat, "write", interrupted)
     status, said, _ = talk("the cat\nthat mat\n")
     assert (status, said) == (0, "c\nc\n")
     assert asked[1] == [("user", "the cat"), ("assistant", "c"), ("user", "that mat")]

@@ -31,13 +31,8 @@ FOLDER, COMMAND = SOURCE.folder, SOURCE.command()
 
 
 def available(folder: Path = FOLDER) -> bool:
-    """Whether both files are there and as long as they should be; they are not read."""
-    try:
-        return all(
-            (folder / name).stat().st_size == file.size for name, file in SOURCE.files.items()
-        )
-    except OSError:
-        return False
+    """Whether both files are there; see `Source.available`."""
+    return SOURCE.available(folder)
 
 
 def read_weights(folder: Path = FOLDER) -> "dict[str, Tensor]":

@@ -102,10 +102,10 @@ def load_llama(model: Any, weights: Weights, pair_up: Callable[[Tensor, int], Te
             raise ValueError(f"{OUTPUT} is not {TABLE}: build the model with tied=False")
         weights = {name: weight for name, weight in weights.items() if name != OUTPUT}
     named = {renamed(name): weight for name, weight in weights.items()}
-    for strange in sorted(named.keys() - wanted.keys()):
-        raise ValueError(f"{strange} of the file has no place in the model")
-    for missing in sorted(wanted.keys() - named.keys()):
-        raise ValueError(f"{missing} of the model is not in the file")
+    if strange := named.keys() - wanted.keys():
+        raise ValueError(f"{min(strange)} of the file has no place in the model")
+    if missing := wanted.keys() - named.keys():
+        raise ValueError(f"{min(missing)} of the model is not in the file")
     for name, weight in named.items():
         if weight.shape != wanted[name].shape:
             has, fits = tuple(weight.shape), tuple(wanted[name].shape)

@@ -35,11 +35,8 @@ PIECE = regex.compile(
 
 
 def available(folder: Path = SOURCE.folder) -> bool:
-    """Whether the file is there and as long as it should be; it is not read."""
-    try:
-        return (folder / NAME).stat().st_size == SOURCE.files[NAME].size
-    except OSError:
-        return False
+    """Whether the file is there; see `Source.available`."""
+    return SOURCE.available(folder)
 
 
 def read(folder: Path = SOURCE.folder) -> "GGUF":
@@ -94,18 +91,24 @@ class Tokens:
 
     file        the open file, which holds vocabulary and merges
     bpe_encode  lesson 08's
+
+    `bytes` says what each id stands for: nothing for a mark like <|im_end|>.
     """
 
     def __init__(self, file: "GGUF", bpe_encode: Callable[..., list[int]]) -> None:
-        self.names: list[str] = file.settings["tokenizer.ggml.tokens"]
+        vocabulary: list[str] = file.settings["tokenizer.ggml.tokens"]
         kinds = file.settings["tokenizer.ggml.token_type"]
-        ids = {name: i for i, name in enumerate(self.names)}
+        ids = {name: i for i, name in enumerate(vocabulary)}
         self.special = {name: i for name, i in ids.items() if kinds[i] != 1}
         self._marks = regex.compile("|".join(map(regex.escape, self.special)))
         letters = _letters()
-        self._bytes = {letter: byte for byte, letter in enumerate(letters)}
+        byte_of = {letter: byte for byte, letter in enumerate(letters)}
+        self.bytes = [
+            b"" if name in self.special else bytes(byte_of[letter] for letter in name)
+            for name in vocabulary
+        ]
         # The course counts bytes first, then merges; the file has an order of its own.
-        names, ours = list(letters), {letter: byte for byte, letter in enumerate(letters)}
+        names, ours = list(letters), dict[str, int](byte_of)
         merges: list[tuple[int, int]] = []
         for line in file.settings["tokenizer.ggml.merges"]:
             left, right = line.split(" ")
@@ -126,9 +129,7 @@ class Tokens:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; half a character is U+FFFD, and a mark is nothing."""
-        names = (self.names[i] for i in ids if self.names[i] not in self.special)
-        content = bytes(self._bytes[letter] for name in names for letter in name)
-        return content.decode("utf-8", errors="replace")
+        return b"".join(self.bytes[i] for i in ids).decode("utf-8", errors="replace")
 
     def _of_text(self, text: str) -> list[int]:
         return [i for piece in PIECE.findall(text) for i in self._of_piece(piece)]
