@@ -111,7 +111,7 @@ class Learner:
 
     @torch.no_grad()
     def test_loss(self, pairs):
-        """Mean loss on the rows for testing, in nats a token."""
+        """Mean loss on the rows for testing, in nats per token."""
         return loss_of(self.model, pairs).item()
 
     def write(self, pairs, tokens):

@@ -3,8 +3,8 @@
     python -m benchmarks.small_writer [--to FILE] [--steps 3000] [--rate 6e-3]
 
 It reads what lesson 15's novelist reads, in the same passages, and is stored in the same way, with
-its merges; then its bits a character are printed, of the novel to choose by and of the one to test
-on.
+its merges; then its bits per character are printed, of the novel to choose by and of the one to
+test on.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main(arguments=None):
     print(f"written to {options.to} after {time.monotonic() - started:.0f} s")
     model_file.put(model_file.load(options.to)[0], model, options.to)  # as it will be used
     for text, title in zip(novels.split()[1:], (novels.CHOOSE, novels.TEST), strict=True):
-        print(f"{title}: {experiments.bits_a_character(scores, text):.4f} bits a character")
+        print(f"{title}: {experiments.bits_a_character(scores, text):.4f} bits per character")
     return 0
 
 

@@ -9,7 +9,7 @@
 # - say how a prompt sets a task, and turn a task such as summarising into the continuation of a
 #   text,
 # - build a **decoder-only** model, train it and let it write, and judge
-#   it in bits a character,
+#   it in bits per character,
 # - count what encoder-decoder and decoder-only cost for a long text and a short summary,
 # - let a decoder read longer texts by **local** and **memory-compressed** attention,
 # - read a table that compares such models with trivial baselines,
@@ -196,11 +196,11 @@ from attention.language_models import generate
 known, unseen = experiments.known_and_unseen()
 print(len(known), "to learn from,", len(unseen), "kept back:", known[20:22])
 speller, losses = experiments.learn_numbers(DecoderOnly, language_model_loss, known)
-_ = experiments.draw_losses(losses, "nats a letter")
+_ = experiments.draw_losses(losses, "nats per letter")
 
 # %% [markdown]
-# *Loss against training step, in nats a letter.* The loss cannot fall to 0, because often more than
-# one letter can come next. Now the model continues beginnings, greedily:
+# *Loss against training step, in nats per letter.* The loss cannot fall to 0, because often more
+# than one letter can come next. Now the model continues beginnings, greedily:
 
 # %% demo=true
 experiments.goes_on(speller, generate)
@@ -268,11 +268,11 @@ from attention.provided.training_steps import fewer
 torch.manual_seed(0)
 novice = DecoderOnly(256 + len(merges), **experiments.SIZES)
 losses = experiments.learn_novels(novice, language_model_loss, fewer(60))
-_ = experiments.draw_losses(losses, "nats a token")
+_ = experiments.draw_losses(losses, "nats per token")
 print(experiments.go_on(novice, generate, "It is a truth", temperature=1.0))
 
 # %% [markdown]
-# *Loss against training step, in nats a token.* The model knows which tokens are frequent, and
+# *Loss against training step, in nats per token.* The model knows which tokens are frequent, and
 # little else. Here is a `DecoderOnly` with weights stored after 3 000 steps, some five minutes on
 # one core:
 
@@ -287,11 +287,11 @@ for temperature in (0.5, 0.8, 1.0):
 # few words the text makes no sense. At 0.5 it repeats itself; at 0.8 and 1 it invents words.
 #
 # ### How good is it?
-# A loss in nats a token depends on the length of the tokens; one in **bits a character** does not.
-# Divide the loss by ln 2, multiply by the number of tokens and divide by the number of characters.
-# We test on *Persuasion*, which was not read in training. The control is an *n-gram model*: it
-# counts which token followed the last few tokens in the same novels, smoothed by the method of
-# Kneser and Ney. It may keep as many counts as your model has weights.
+# A loss in nats per token depends on the length of the tokens; one in **bits per character** does
+# not. Divide the loss by ln 2, multiply by the number of tokens and divide by the number of
+# characters. We test on *Persuasion*, which was not read in training. The control is an *n-gram
+# model*: it counts which token followed the last few tokens in the same novels, smoothed by the
+# method of Kneser and Ney. It may keep as many counts as your model has weights.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -311,11 +311,11 @@ for temperature in (0.5, 0.8, 1.0):
 # after 3 000 steps? Fewer than the n-gram model, or more?
 
 # %%
-prediction = None  # bits a character, from 0 to 6.2; None skips this
+prediction = None  # bits per character, from 0 to 6.2; None skips this
 
 # %% demo=true
 bits = experiments.judged_on_persuasion()
-compare(prediction, sorted(bits)[1], "bits a character of your decoder, median of three seeds")
+compare(prediction, sorted(bits)[1], "bits per character of your decoder, median of three seeds")
 
 # %% [markdown]
 # Your decoder needs about 1.8 bits. The n-gram model with as many counts is still slightly better,

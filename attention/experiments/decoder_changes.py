@@ -232,7 +232,7 @@ def learn(
 ) -> tuple[list[float], float]:
     """Train at a rate that rises for a tenth of the steps and then falls along a cosine to 0.
 
-    returns  the losses, in nats a token, and the seconds of processor time that it took
+    returns  the losses, in nats per token, and the seconds of processor time that it took
     """
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, rate, total_steps=steps, pct_start=max(0.1, 2 / steps), cycle_momentum=False

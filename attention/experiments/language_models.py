@@ -80,7 +80,7 @@ def learn_numbers(
     seed: int = 0,
     steps: int = STEPS,
 ) -> tuple[Any, list[float]]:
-    """A speller of two layers, trained on batches of 32 numbers; its losses, in nats a letter."""
+    """A speller of two layers, trained on batches of 32 numbers; its losses, in nats per letter."""
     torch.manual_seed(seed)
     steps = fewer(steps)  # in the notebook, while nbgrader runs it
     model = DecoderOnly(30, d_model=64, n_heads=4, d_ff=128, n_layers=2, dropout=0.0)
@@ -204,7 +204,7 @@ def learn_novels(
     text: str | None = None,
     rate: float = RATE,
 ) -> list[float]:
-    """Train on passages of READ tokens of a text, or of three novels; losses in nats a token."""
+    """Train on passages of READ tokens of a text, or of three novels; losses in nats per token."""
     ids = tokens_of(text or novels.split()[0])
     draw = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))
@@ -285,12 +285,12 @@ def count_english(unit: str, order: int, kept: int | None) -> dict[str, Any]:
 
 
 def judged_on_persuasion() -> list[float]:
-    """Print the recorded bits a character, of the model and of counts; returns the model's.
+    """Print the recorded bits per character, of the model and of counts; returns the model's.
 
     Of the counts of a size, those are taken that do best on the novel to choose by.
     """
     rows = recorded.read(LESSON, "counts")
-    print(f"{'bits a character of “Persuasion”':<58}stored")
+    print(f"{'bits per character of “Persuasion”':<58}stored")
     print(f"{'every character as likely':<50}{math.log2(len(set(novels.split()[0]))):6.2f}")
     for title, kept in (("as many counts as weights", PARAMETERS), ("all counts", None)):
         some = [row for row in rows if row["kept"] == kept]

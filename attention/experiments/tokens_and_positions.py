@@ -107,7 +107,7 @@ def train_one(
     random_start  let each batch begin at a random position instead of at 0
     back          how many places back the token stands; None: BACK
     options       `root` and `start` of `LooksBack`
-    returns       "lengths" and "right", lists; "losses": means of ten steps, in nats a token
+    returns       "lengths" and "right", lists; "losses": means of ten steps, in nats per token
     """
     back = back or BACK
     torch.manual_seed(seed)

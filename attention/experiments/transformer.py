@@ -403,7 +403,7 @@ def tied_tables() -> Axes:
         ax.plot(range(10, 301, 10), row["losses"], style, color=colour, label=name)
         shares = "  ".join(f"{share:.2f}" for share in row["by digits"])
         print(f"{label:<16}  {row['parrot']:20.2f}   {shares}")
-    ax.set(yscale="log", xlabel="step", ylabel="nats a letter")
+    ax.set(yscale="log", xlabel="step", ylabel="nats per letter")
     plots.legend(ax, fontsize=9)
     return ax
 

@@ -131,7 +131,7 @@ def judge(text: Text, settings: Settings, training: Trainer) -> dict[str, Any]:
     return {
         "held_out_characters": text.characters,
         "held_out_tokens": tokens,
-        "loss": round(loss, 4),  # nats a token
+        "loss": round(loss, 4),  # nats per token
         "bits_per_character": round(loss * tokens / text.characters / math.log(2), 4),
         "prompt": text.pieces.decode(prompt),
         "sample": text.pieces.decode(written),

@@ -57,7 +57,7 @@ class Text:
     files: list[str]
     notes: list[str]
     sha256: str
-    metric: str = "nats a token"
+    metric: str = "nats per token"
     ids: dict[str, list[list[int]]] = field(init=False)
 
     def __post_init__(self) -> None:
