@@ -61,7 +61,7 @@ def test_times_are_the_classs(run, came):
     run("due", "0", "2020-01-01T09:00")
     folder = came({f"ben/{HOME}": OLD})
     said = run("receive", folder)[1]
-    assert f"Late with {FIRST}, due Wed 1 Jan 2020, 09:00: ben (" in said and " h late)" in said
+    assert f"Late with {FIRST}, due Wed 1 Jan 2020, 09:00: ben (" in said and " late)" in said
     _, _, err = run("receive", came({f"ben/{HOME}": NEW}), "--at", "2019-12-01T09:00")
     assert "a later hand-in, of" in err and "UTC" not in err
 
