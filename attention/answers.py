@@ -128,9 +128,9 @@ def accept(p, q, drafted, noise):
     noise    (k,)  numbers from 0 up to, and without, 1
     returns  how many of the first tokens are kept, and the probabilities (vocab_size,) of the next
 
-    The token x at place i is kept if noise[i] < p[i, x] / q[i, x] and all before it are kept. At the
-    first that is not, the next token is drawn from p[i] − q[i], without what is negative, divided by
-    its sum; if all are kept, from the last row of p.
+    The token x at place i is kept if noise[i] < p[i, x] / q[i, x] and all before it are kept. At
+    the first that is not, the next token is drawn from p[i] − q[i], without what is negative,
+    divided by its sum; if all are kept, from the last row of p.
     Source: Leviathan et al. (2023), algorithm 1.
 
     >>> p = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
