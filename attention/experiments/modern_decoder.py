@@ -318,27 +318,41 @@ QUESTIONS = (
 )
 
 
+def writer(
+    ModernDecoder: Piece, generate_with_cache: Piece, **changed: Any
+) -> Callable[[str, int], str]:
+    """A function (text, length) -> how the published chat model goes on with it, in your pieces.
+
+    Without the model's file it says how to fetch it.
+
+    changed  what else `smollm2.load` takes: arguments of the ModernDecoder, or a way to unpack
+    """
+    if not smollm2.available():
+        how = f"SmolLM2 is not here. {smollm2.SOURCE.command()} fetches it, 98 MB, then try again."
+        return lambda text, length: how
+    file = smollm2.read()
+    tokens = smollm2.Tokens(file, bpe_encode)
+    model = smollm2.load(ModernDecoder, file, **changed)
+
+    def goes_on(text: str, length: int) -> str:
+        ids = torch.tensor([tokens.encode(text)])
+        new = generate_with_cache(model, ids, lambda scores: scores.argmax(dim=1), fewer(length))
+        return tokens.decode(new[0].tolist())
+
+    return goes_on
+
+
 def ask(
     ModernDecoder: Piece,
     generate_with_cache: Piece,
     questions: Sequence[str] = QUESTIONS,
     **changed: Any,
 ) -> None:
-    """Print what the published chat model answers, in your own pieces; or how to fetch it.
-
-    changed  arguments of the ModernDecoder that are not those of its file
-    """
-    if not smollm2.available():
-        print(f"SmolLM2 is not here. {smollm2.SOURCE.command()} fetches it, 98 MB, then try again.")
-        return
-    file = smollm2.read()
-    tokens = smollm2.Tokens(file, bpe_encode)
-    model = smollm2.load(ModernDecoder, file, **changed)
+    """Print what the published chat model answers to questions; the rest as in `writer`."""
+    goes_on = writer(ModernDecoder, generate_with_cache, **changed)
     for question in questions:
-        ids = torch.tensor([tokens.encode(smollm2.prompt([("user", question)]))])
-        new = generate_with_cache(model, ids, lambda scores: scores.argmax(dim=1), fewer(40))
         print(question)
-        print(textwrap.indent(tokens.decode(new[0].tolist()), "    "))
+        print(textwrap.indent(goes_on(smollm2.prompt([("user", question)]), 40), "    "))
 
 
 def rows_of(change: str, experiment: str = "changes") -> list[dict[str, Any]]:
