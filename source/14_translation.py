@@ -439,7 +439,7 @@ axes = experiments.published()
 # <details><summary>What we found</summary>
 #
 # The figures are those of seed 0; with seeds 1 and 2 the same holds (“14 other scores” of
-# `python -m attention.experiments answers`).
+# `python -m attention.experiments questions`).
 # 1. No: for beams of 1, 4 and 32 without a penalty 22.5, 33.5 and 9.2 become 26.1, 38.0 and 10.5.
 # 2. With 20, 40 and 80 sentences the middle 95 % are 24.1, 16.6 and 11.8 wide: four times as many
 #    sentences halve it.

@@ -80,7 +80,7 @@ def lesson_03_what_exchanged_annotations_and_words_do():
 
 
 def lesson_04_how_many_pairs_a_rank_holds():
-    of = "answers", "04 pairs that a rank holds", "found"
+    of = "questions", "04 pairs that a rank holds", "found"
     for pairs in (3, 4):
         assert recorded(*of, r=1, pairs=pairs) == [2, 2, 2]
     for pairs in (4, 8):
@@ -90,7 +90,7 @@ def lesson_04_how_many_pairs_a_rank_holds():
 
 
 def lesson_04_what_learned_queries_and_keys_do():
-    of = "answers", "04 learned queries and keys"
+    of = "questions", "04 learned queries and keys"
     least = []
     for kind in ("dot", "scaled_dot"):
         assert recorded(*of, "found", kind=kind) == [6, 6, 6]
@@ -99,7 +99,7 @@ def lesson_04_what_learned_queries_and_keys_do():
 
 
 def lesson_05_what_is_fetched_without_a_matrix():
-    of = "answers", "05 fetch without a matrix", "loss"
+    of = "questions", "05 fetch without a matrix", "loss"
     assert set(by_seed(*of, digits=3, roles="q k")) == {"0.000"}
     yield "It learns as well: 0.000 for seeds 0 to 2."
     assert set(by_seed(*of, roles="k v", steps=1200)) == {"0.02"}
@@ -108,7 +108,7 @@ def lesson_05_what_is_fetched_without_a_matrix():
 
 def lesson_05_what_dividing_by_d_does():
     def losses(**setting):
-        return recorded("answers", "05 divided by d", "loss", **setting)
+        return recorded("questions", "05 divided by d", "loss", **setting)
 
     slow = [loss for d in (512, 64) for loss in losses(power=1, d=d, times=1)]
     yield f"Hardly: {span(slow, 2)} after 120 steps, at 512 and at 64"
@@ -120,11 +120,11 @@ def lesson_05_what_dividing_by_d_does():
 
 def lesson_07_what_time_and_the_identity_change():
     module = "multi_head_attention", "how many heads", "loss"
-    assert set(by_seed("answers", "07 one head for longer", "loss")) == {"0.44"}
+    assert set(by_seed("questions", "07 one head for longer", "loss")) == {"0.44"}
     yield "after 960 steps its loss is 0.44 for seeds 0 to 2"
     yield f"after 240 it was {span(recorded(*module, n_heads=1), 2)}."
     two = recorded(*module, n_heads=2)
-    assert max(two + recorded("answers", "07 without W_o", "loss")) < 0.002
+    assert max(two + recorded("questions", "07 without W_o", "loss")) < 0.002
     yield "a loss below 0.002 for seeds 0 to 2, without it and with it"
 
 
@@ -138,7 +138,7 @@ def lesson_08_which_rows_are_alike():
 
 
 def lesson_08_how_long_each_kind_takes():
-    of = "answers", "08 farther back"
+    of = "questions", "08 farther back"
     steps = {kind: span(recorded(*of, "steps", kind=kind)) for kind in KINDS if kind != "none"}
     yield f"With sinusoidal positions it takes {steps['sinusoidal']} steps"
     yield f"rotary ones {steps['rotary']}, with learned ones {steps['learned']} "
@@ -147,16 +147,16 @@ def lesson_08_how_long_each_kind_takes():
 
 
 def lesson_09_what_bolder_rates_do_and_that_fewer_layers_learn():
-    of = "answers", "09 bolder rates", "last"
+    of = "questions", "09 bolder rates", "last"
     told = [listed(recorded(*of, rate=rate), 2) for rate in (0.024, 0.048, 0.096)]
     yield "is {} at 0.024, {} at 0.048, and {} at 0.096.".format(*told)
-    losses = recorded("answers", "09 fewer layers", "last")
+    losses = recorded("questions", "09 fewer layers", "last")
     assert len(losses) == 6 and max(losses) < 0.01
     yield "No: below 0.01 in all runs, with 6 layers and with 3."
 
 
 def scored(key, seed=0):
-    (found,) = recorded("answers", "14 other scores", key, seed=seed, each=20)
+    (found,) = recorded("questions", "14 other scores", key, seed=seed, each=20)
     return found
 
 

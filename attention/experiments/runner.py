@@ -15,13 +15,13 @@ from attention.provided.files import ROOT
 
 # Modules that take pieces of several lessons: of those where the translator grows, and lesson 17's.
 ACROSS_LESSONS = ("translator_so_far", "induction")
-TO_QUESTIONS = "answers"  # stands for a lesson: answers to open questions of all of them
+TO_QUESTIONS = "questions"  # stands for a lesson: answers to open questions of all of them
 
 
 def lessons() -> dict[str, Any]:
     """{name of a lesson's module: the module with its experiments}, in the course's order.
 
-    The last one, "answers", holds those for answers to open questions, of all lessons.
+    The last one, "questions", holds those for answers to open questions, of all lessons.
     """
     found = {info.name for info in pkgutil.iter_modules(attention.experiments.__path__)}
     order = [name for name in lessons_of_the_course() if name in found]
@@ -55,7 +55,8 @@ def run_point(lesson: str, name: str, point: dict[str, Any]) -> Any:
 def pieces_of_its_lesson(run: Any, point: dict[str, Any]) -> dict[str, Any]:
     """What a run asks for besides the point: the library's pieces of its lesson, by their names."""
     name = run.__module__.rpartition(".")[2]
-    homes = lessons_of_the_course() if name in ACROSS_LESSONS else [name]
+    course = lessons_of_the_course()
+    homes = [name] if name in course else course  # a module that is no lesson's may need any
     modules = [importlib.import_module(f"attention.{home}") for home in homes]
     wanted = inspect.signature(run).parameters.keys() - point.keys()
     return {
