@@ -23,6 +23,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attention.provided import demand
+from attention.provided.data.tokens import PAD
 from autograder import check
 
 # %% [markdown]
