@@ -119,6 +119,16 @@ class ScoresOfRows(nn.Module):
 
 
 @stands_in
+def linear_layer(weight: torch.Tensor, bias: torch.Tensor | None = None) -> nn.Linear:
+    """An nn.Linear with these numbers, (d_out, d_in) and (d_out,), and without a bias for None."""
+    rows, columns = weight.shape
+    layer = nn.Linear(columns, rows, bias=bias is not None, dtype=weight.dtype)
+    numbers = {"weight": weight, "bias": bias}
+    layer.load_state_dict({name: one for name, one in numbers.items() if one is not None})
+    return layer
+
+
+@stands_in
 class Ranked:
     """A function that chooses the token with the largest score of each row, or the next one."""
 

@@ -24,7 +24,7 @@ from autograder.inside.expressions import Watch
 from autograder.inside.messages.values import Foreign, copied, plain, same
 from autograder.inside.places import exchanged, places
 from autograder.inside.side_effects import watched
-from autograder.inside.stand_ins import standing_in
+from autograder.inside.stand_ins import METHOD, standing_in
 
 LEGIBLE = 300  # characters; a message from the sandbox is cut after 500
 LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
@@ -151,11 +151,16 @@ class LocalAnswer:
         return Reply(value, modified + self._also(changed))
 
     def build(self, args: Args, kwargs: Kwargs, seed: Seed = None) -> "LocalAnswer":
-        """Construct the class; return the instance as an answer of its own."""
+        """Construct the class, or ask a method of an object for a new one; return an answer of it.
+
+        method="merged" among ``kwargs`` is the method's name, and goes no further.
+        """
         given, given_kwargs = copied(list(args)), copied(kwargs)
+        method = given_kwargs.pop(METHOD, None)
         self.watch.turn()
         with watched(seed) as changed:
-            made = _called(self.target, given, given_kwargs)
+            target = _guarded(lambda: getattr(self.target, method) if method else self.target)
+            made = _called(target, given, given_kwargs)
         return LocalAnswer(made, self.watch, changed)
 
     def parameters(self) -> Any:

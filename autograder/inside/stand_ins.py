@@ -16,6 +16,7 @@ from torch import nn
 
 STAND_IN = "stand-in"  # in a dict that becomes an object
 KEYWORD = "stand_ins"  # of a construction or a call
+METHOD = "method"  # of a construction: the name of a method of an object, which makes the new one
 MISSING = object()
 KNOWN: dict[str, Callable[..., Any]] = {}  # and no other: such a dict may be a student's
 T = TypeVar("T", bound=Callable[..., Any])

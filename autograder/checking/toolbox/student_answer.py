@@ -9,7 +9,7 @@ from autograder.checking.toolbox.describe_values import describe, show
 from autograder.checking.toolbox.failure import CheckFailed, of_form
 from autograder.checking.toolbox.same_tensors import is_real
 from autograder.inside.answer import AnswerRaised, AnyAnswer
-from autograder.inside.stand_ins import KEYWORD, STAND_IN
+from autograder.inside.stand_ins import KEYWORD, METHOD, STAND_IN
 
 CALLS = ("call", "gradients", "build")
 ORDINALS = ("first", "second", "third", "fourth")
@@ -113,7 +113,8 @@ def _of_one(what: str, ordinal: str) -> str:
 def called_with(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     """Say what a function was called with: '(tensor (2, 5) float64, dim=1)'."""
     words = [brief(item) for item in args]
-    words += [f"{name}={brief(item)}" for name, item in kwargs.items() if name != KEYWORD]
+    shown = [name for name in kwargs if name not in (KEYWORD, METHOD)]
+    words += [f"{name}={brief(kwargs[name])}" for name in shown]
     return f"({', '.join(words)})"
 
 
@@ -150,6 +151,10 @@ class Module(Student):
     def load(self, values: dict[str, torch.Tensor]) -> None:
         """Copy ``values`` (name → tensor) into the parameters."""
         self._exchange("load", values)
+
+    def made_by(self, method: str) -> "Module":
+        """The new object that a method without arguments returns."""
+        return self.build(**{METHOD: method})
 
     def train(self) -> None:
         """Switch to training mode."""

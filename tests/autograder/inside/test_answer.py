@@ -10,6 +10,7 @@ from torch import nn
 
 from autograder.inside.answer import AnswerRaised, LocalAnswer
 from autograder.inside.messages.values import Foreign, same
+from autograder.inside.stand_ins import METHOD
 
 
 def call(function, *args, **kwargs):
@@ -243,6 +244,17 @@ class Line(nn.Module):
 
 def line():
     return LocalAnswer(Line).build([3.0], {})
+
+
+def test_a_method_of_an_object_makes_a_new_one():
+    class Doubling(Line):
+        def doubled(self):
+            return Line(2 * self.slope.item())
+
+    made = LocalAnswer(Doubling).build([3.0], {}).build([], {METHOD: "doubled"})
+    assert made.parameters()["slope"].item() == 6
+    with pytest.raises(AnswerRaised, match="no attribute 'doubled'"):
+        line().build([], {METHOD: "doubled"})
 
 
 def test_a_module_is_built_loaded_called_and_differentiated():
