@@ -42,8 +42,11 @@ def main(arguments=None):
     return 0
 
 
-def decoder(kind, sizes):
-    """Return transformers' model of a kind, of sizes as a ModernDecoder takes them."""
+def decoder(kind, sizes, options=None):
+    """Return transformers' model of a kind, of sizes as a ModernDecoder takes them.
+
+    options  the other arguments of the ModernDecoder; None: those of KINDS
+    """
     from transformers import (
         LlamaConfig,
         LlamaForCausalLM,
@@ -59,7 +62,7 @@ def decoder(kind, sizes):
         "qwen3": (Qwen3ForCausalLM, Qwen3Config),
         "mistral": (MistralForCausalLM, MistralConfig),
     }[kind]
-    options = KINDS[kind]
+    options = KINDS[kind] if options is None else options
     window = {"sliding_window": options["window"]} if "window" in options else {}
     made = config(
         vocab_size=sizes["vocab_size"],

@@ -9,18 +9,20 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from attention.modern_decoder import ModernDecoder
+import torch
+
+from attention.chat import mine
 from attention.provided.models.decoders import smollm2
-from attention.tokens_and_positions import bpe_encode
 from attention.train.command import status_of
 from attention.train.core.sampling import Sampling, add_options, check
+from attention.train.pieces import collected
 from attention.train.runs.settings import Parser
-from attention.train.write_run import Characters, Run, write
+from attention.train.write_run import Characters, published, write
 from autograder.terminal_output import replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.chat"
-ROOM = 8192  # tokens that the model has learned to read
 
 
 def parser() -> Parser:
@@ -34,6 +36,14 @@ def parser() -> Parser:
     made.add_argument(
         "--system", default=smollm2.SYSTEM, metavar="TEXT", help="what the model is told first"
     )
+    made.add_argument(
+        "--mine",
+        nargs="?",
+        type=Path,
+        const=Path(collected.FOLDER),
+        metavar="FOLDER",
+        help="answer with your own pieces, from `autograder collect` (default folder: mine)",
+    )
     add_options(made, length=300, temperature=0.0)
     return made
 
@@ -41,25 +51,31 @@ def parser() -> Parser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Talk; returns the exit status."""
     replace_what_cannot_be_shown()
-    return status_of(PROGRAM, run, parser().parse_args(arguments), "\nstopped")
+    options = parser().parse_args(arguments)
+    try:
+        return status_of(PROGRAM, run, options, "\nstopped", "talk again")
+    finally:
+        collected.take_back()
 
 
 def run(options: argparse.Namespace) -> int:
     """Talk with parsed options; returns the exit status."""
     check(options)
-    file = smollm2.read()
-    tokens = smollm2.Tokens(file, bpe_encode)
-    model = smollm2.load(ModernDecoder, file)
-    writer = Run(model, tokens, {"length": ROOM, "window": None})
+    collected.take_back()
+    if options.mine is not None:
+        print(f"trying your pieces in {options.mine} …", file=sys.stderr, flush=True)
+        mine.use(options.mine, smollm2.read())
+    writer = published(torch.device("cpu"))
+    tokens = writer.pieces
     how = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
     messages: list[tuple[str, str]] = []
     while said := _asked():
         messages.append(("user", said))
         read = tokens.encode(smollm2.prompt(messages, options.system))
-        if len(read) + options.length > ROOM:
+        if len(read) + options.length > smollm2.ROOM:
             raise ValueError(
                 f"the conversation has {len(read)} tokens, and with an answer of {options.length} "
-                f"it is longer than the {ROOM} that the model can read: begin a new one"
+                f"it is longer than the {smollm2.ROOM} that the model can read: begin a new one"
             )
         shown, each = Characters(tokens), replace(how, seed=how.seed + len(messages))
         with contextlib.suppress(KeyboardInterrupt):

@@ -10,17 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention.modern_decoder import generate_with_cache
+from attention.modern_decoder import ModernDecoder, generate_with_cache
 from attention.provided.data.tokens import EOS
+from attention.provided.models.decoders import smollm2
 from attention.provided.models.model_file import put
 from attention.provided.training_steps import evaluation
+from attention.tokens_and_positions import bpe_encode
 from attention.train import opening
 from attention.train.core.model import make_writer
 from attention.train.core.sampling import Sampling
 from attention.train.core.trainer import Trainer
 from attention.train.corpora.texts import Text, TextPieces
+from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
 from attention.train.runs.settings import MODERN, Settings
+from attention.train.speed.writing import QuickDecoder
 from autograder.terminal_output import printable
 
 START = "\n"  # what stands before a text that begins with nothing
@@ -35,6 +39,7 @@ class Run:
     pieces: Any  # a TextPieces, or what else has `bytes`
     settings: dict[str, Any]
     notes: list[str] = field(default_factory=list)
+    quick: QuickDecoder | None = None  # the same model, if it may be read faster
 
     @property
     def device(self) -> torch.device:
@@ -52,6 +57,21 @@ def open_run(path: Path, device: torch.device) -> Run:
     model = make_writer(settings, pieces).eval()
     put(found.weights, model, found.file)
     return Run(furnish(model).to(device), pieces, settings, found.notes)
+
+
+def published(device: torch.device, change: Callable[[Any], object] | None = None) -> Run:
+    """What SmolLM2 writes with: in the layers of lesson 20, or in a learner's if they are in use.
+
+    change  what is still to be done with the model before it is used
+    Raises ModelFileError if its file is missing or altered.
+    """
+    file = smollm2.read()
+    model = furnish(smollm2.load(ModernDecoder, file, collected.own("unpack_q4"))).to(device)
+    if change is not None:
+        change(model)
+    quick = None if collected.placed() else QuickDecoder(model)
+    settings = {"length": smollm2.ROOM, "window": None}
+    return Run(model, smollm2.Tokens(file, bpe_encode), settings, quick=quick)
 
 
 def encode(run: Run, prompt: str) -> list[int]:
@@ -96,7 +116,8 @@ def write(
             if len(read) >= most and written:
                 read = read[-run.settings["length"] // 2 :]
             new = int(min(left, most - len(read) + 1))
-            generate_with_cache(run.model, torch.tensor([read], device=run.device), choose, new)
+            ids = torch.tensor([read], device=run.device)
+            generate_with_cache(run.quick or run.model, ids, choose, new)
     return written
 
 

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from attention.provided.models.decoders import smollm2
 from attention.train.command import status_of
 from attention.train.core.devices import choose_device
 from attention.train.core.sampling import Sampling, add_options, check
 from attention.train.runs.settings import Parser
-from attention.train.write_run import Characters, encode, open_run, write
+from attention.train.write_run import Characters, encode, open_run, published, write
 from autograder.terminal_output import printable, replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.write"
@@ -26,7 +27,14 @@ def parser() -> Parser:
         description="Let a language model of `python -m attention.train text` go on with a prompt, "
         "also one whose training has not ended. Each token is read once: keys and values are kept.",
     )
-    made.add_argument("run", type=Path, metavar="RUN", help="folder of a training, or its --export")
+    made.add_argument(
+        "run", type=Path, nargs="?", metavar="RUN", help="folder of a training, or its --export"
+    )
+    made.add_argument(
+        "--model",
+        choices=[smollm2.SOURCE.name],
+        help="in place of RUN, a published model: `autograder data fetch` gets it",
+    )
     made.add_argument(
         "--prompt",
         default="",
@@ -50,7 +58,10 @@ def run(options: argparse.Namespace) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as the texts it learned from
     check(options)
-    opened = open_run(options.run, choose_device(options.device))
+    if (options.run is None) == (options.model is None):
+        raise ValueError("say either a RUN or a --model, with which it is written")
+    device = choose_device(options.device)
+    opened = published(device) if options.model else open_run(options.run, device)
     for note in opened.notes:
         print(printable(note), file=sys.stderr, flush=True)
     how = Sampling(options.temperature, options.top_k, options.top_p, options.seed)

@@ -98,16 +98,16 @@ class Writing(Task):
         self, model: Any, batch: Batch, rows: int, longest: int
     ) -> dict[str, Callable[[], Any]]:
         """Go on with the beginnings of some passages: the scores of each new token."""
-        begun = batch[0][:rows, :longest]
+        return {"writing": lambda: written(model, batch[0][:rows, :longest], longest)}
 
-        def write() -> list[Tensor]:
-            found: list[Tensor] = []
 
-            def choose(scores: Tensor) -> Tensor:
-                found.append(scores)
-                return Sampling(temperature=1.0).choose(scores, torch.full((len(scores),), 0.4))
+def written(model: Any, begun: Tensor, length: int) -> list[Tensor]:
+    """Go on with passages (B, T); returns the scores of each new token, (B, vocab_size)."""
+    found: list[Tensor] = []
 
-            generate_with_cache(model, begun, choose, longest)
-            return found
+    def choose(scores: Tensor) -> Tensor:
+        found.append(scores)
+        return Sampling(temperature=1.0).choose(scores, torch.full((len(scores),), 0.4))
 
-        return {"writing": write}
+    generate_with_cache(model, begun, choose, length)
+    return found

@@ -1,14 +1,46 @@
 """`python -m attention.chat`: answers as they come, and one sentence for errors."""
 
+import dataclasses
 import io
+import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
+import attention
 from attention.chat import __main__ as chat
+from attention.chat import mine
 from attention.provided.models import gguf
 from attention.provided.models.decoders import smollm2
+from attention.train.pieces import collected
+from autograder.pieces import RECORD, Piece
 from tests import small_chat_model
+
+LIBRARY = Path(attention.__file__).parent
+LESSONS = {
+    "masked_attention": ["masked_attention"],
+    "tokens_and_positions": ["rotary", "bpe_encode"],
+    "decoding": ["sample_tokens", "top_p_filter", "top_k_filter"],
+    "modern_decoder": [
+        *("rms_norm", "SwiGLU", "ModernAttention", "ModernDecoderLayer", "ModernDecoder"),
+        "generate_with_cache",
+    ],
+    "answers": ["unpack_q4"],
+}
+
+
+def pieces(folder, change):
+    """The library's own pieces as a learner's, of which ``change`` may change the text."""
+    folder.mkdir()
+    found = []
+    for lesson, names in LESSONS.items():
+        text = (LIBRARY / f"{lesson}.py").read_text(encoding="utf-8")
+        (folder / f"{lesson}.py").write_text(change(text), encoding="utf-8")
+        found += [dataclasses.asdict(Piece(name, lesson, f"00_{lesson}.ipynb")) for name in names]
+    (folder / RECORD).write_text(json.dumps({"pieces": found}))
+    return str(folder)
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +106,30 @@ def test_ctrl_c_ends_an_answer_and_not_the_conversation(talk, monkeypatch):
 def test_what_cannot_be_is_said_in_a_sentence(talk, words, sentence):
     status, _, wrong = talk("the cat\n", *words)
     assert status == 1 and sentence in wrong and "Traceback" not in wrong
+
+
+def test_a_learners_pieces_answer_the_same(talk, tmp_path):
+    plain = talk("the cat\nthat mat\n")[1]
+    status, said, wrong = talk("the cat\nthat mat\n", "--mine", pieces(tmp_path / "own", str))
+    assert (status, said) == (0, plain)
+    assert {*re.findall(r"^(\w+) +00 +\w+ +[0-9.]+ ", wrong, re.M)} == {*mine.NEEDED}
+    assert "is used" not in wrong and not collected.placed()
+
+
+def test_a_wrong_piece_is_named_and_the_librarys_answers(talk, tmp_path):
+    folder = pieces(
+        tmp_path / "own",
+        lambda text: text.replace("F.silu(", "F.relu(").replace(
+            "return scale * codes", "raise 3 #"
+        ),
+    )
+    plain = talk("the cat\n")[1]
+    _, said, wrong = talk("the cat\n", "--mine", folder)
+    assert said == plain
+    assert "SwiGLU: with it, the writing gives other results" in wrong
+    assert "unpack_q4: it raises TypeError" in wrong and "rms_norm: " not in wrong
+
+
+def test_without_pieces_it_is_said(talk, tmp_path):
+    status, said, wrong = talk("the cat\n", "--mine", str(tmp_path))
+    assert (status, said) == (1, "") and "autograder collect" in wrong

@@ -8,11 +8,14 @@ import torch
 from attention.language_models import generate
 from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.files import ROOT
+from attention.provided.models import gguf
+from attention.provided.models.decoders import smollm2
 from attention.train import write_run as shared
 from attention.train.core.sampling import Sampling
 from attention.train.corpora.texts import TextPieces
 from attention.translate.__main__ import main as translate
 from attention.write.__main__ import Characters, main
+from tests import small_chat_model
 from tests.cuda import cuda
 from tests.small_text import TINY, trained
 
@@ -186,3 +189,17 @@ def test_a_training_that_has_not_ended_writes_with_its_last_save(tmp_path, capsy
     for path in found.folder.path.glob("weights-*"):
         path.unlink()
     assert "has saved no weights yet, which it does every 3 steps" in refused(tmp_path / "run")
+
+
+def test_the_published_model_goes_on_with_a_text(tmp_path, monkeypatch, capsys, refused):
+    small_chat_model.write(tmp_path / smollm2.NAME)
+    monkeypatch.setattr(smollm2, "read", lambda: gguf.GGUF(tmp_path / smollm2.NAME))
+    words = ["--model", "smollm2", "--prompt", "the cat", "--length", "9", "--device", "cpu"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("the cat") and len(said) > 12
+    opened = shared.published(CPU)
+    ids = without_cache(opened, opened.pieces.encode("the cat"), Sampling(), 9)
+    assert said == f"the cat{opened.pieces.decode(ids)}\n"
+    assert "say either a RUN or a --model" in refused()
+    assert "say either a RUN or a --model" in refused("runs/text", "--model", "smollm2")

@@ -87,7 +87,7 @@ def stored(kind: str, path: Path = OUTPUTS) -> Stored:
 
 
 def load_llama(model: Any, weights: Weights, pair_up: Callable[[Tensor, int], Tensor]) -> Any:
-    """Give a ModernDecoder the weights of a published decoder; returns the model.
+    """Give a ModernDecoder the weights of a published decoder, and no copies; returns the model.
 
     weights  {name in the file: tensor}
     pair_up  lesson 20's: brings the features of a head into the order that `rotary` turns
@@ -110,7 +110,7 @@ def load_llama(model: Any, weights: Weights, pair_up: Callable[[Tensor, int], Te
         if weight.shape != wanted[name].shape:
             has, fits = tuple(weight.shape), tuple(wanted[name].shape)
             raise ValueError(f"{name} is {has} in the file, and {fits} in the model")
-    model.load_state_dict(_in_pairs(model, named, pair_up))
+    model.load_state_dict(_in_pairs(model, named, pair_up), assign=True)
     return model
 
 

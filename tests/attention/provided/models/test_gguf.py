@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from attention.answers import unpack_q4
 from attention.provided.models import gguf
 from attention.provided.models.model_file import ModelFileError
 
@@ -43,6 +44,15 @@ def test_settings_and_numbers_are_those_that_were_written(tmp_path):
     assert {*file.tensors} == {*expected}
     for name, stored in file.tensors.items():
         assert torch.equal(gguf.numbers(stored), expected[name])
+        assert torch.equal(gguf.numbers(stored, unpack_q4), expected[name])
+
+
+def test_a_learners_way_to_unpack_is_used_where_it_fits(tmp_path):
+    expected = written(tmp_path / "some.gguf", KINDS.Q4_1, KINDS.Q8_0)
+    tensors = gguf.GGUF(tmp_path / "some.gguf").tensors
+    double = {n: gguf.numbers(x, lambda rows: 2 * unpack_q4(rows)) for n, x in tensors.items()}
+    assert torch.equal(double["Q4_1"], 2 * expected["Q4_1"])
+    assert torch.equal(double["Q8_0"], expected["Q8_0"])
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "other", "cut off", "other type"])
