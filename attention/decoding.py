@@ -21,7 +21,7 @@ def sample_tokens(logits, noise, temperature=1.0):
     """Draw one token per row from softmax(logits / temperature).
 
     logits       (B, V)  scores; -inf for what must never be drawn
-    noise        (B,)    uniform random numbers from 0 to 1, without the 1
+    noise        (B,)    uniform random numbers: at least 0, less than 1
     temperature  a number above 0: below 1 sharpens, above 1 flattens
     returns      (B,)    ids: the first token at which the probabilities, added up in the order of
                          the ids, exceed the row's noise. There is always one, even where float32
@@ -55,8 +55,8 @@ def top_p_filter(logits, p):
 
     logits   (B, V)  scores
     p        between 0 and 1, both excluded
-    returns  (B, V)  the scores of the most probable tokens, up to and with the one that reaches p;
-                     all others become -inf
+    returns  (B, V)  the scores of the most probable tokens, up to and including the one that
+                     reaches p; all others become -inf
 
     Source: Holtzman et al. (2020), section 3.1.
 
@@ -93,7 +93,7 @@ def plain_beam_search(next_log_probs, beam, max_length):
     beam            how many beginnings are kept after each step: K
     max_length      the largest number of tokens, EOS included
     returns         at most K pairs (log-probability, list of the ids after BOS): the sentences that
-                    have ended, best first, and behind them the beams that were cut off, best first
+                    have ended, best first, then the beams that were cut off, best first
 
     Raises ValueError for a beam or a max_length below 1.
 

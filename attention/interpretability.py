@@ -232,7 +232,7 @@ def induction_score(weights, tokens):
 
     weights  (B, H, T, T)  of a causal self-attention: 0 where the key is later than the query
     tokens   (B, T)  ids, without padding; at least one of them repeats
-    returns  (H,)  for a query whose token stood before, once or several times: the sum of its
+    returns  (H,)  for a query whose token occurred before, once or several times: the sum of its
                    weights on the positions right after these earlier occurrences. Of this the mean
                    over all such queries of all sentences
     Source: Olsson et al. (2022), who call it the prefix-matching score.

@@ -51,7 +51,7 @@ def wordpiece(word, vocabulary):
     """Cut a word into the longest pieces that the vocabulary has, from left to right.
 
     word        a str without spaces, not empty
-    vocabulary  {piece: id}; a piece that goes on with a word begins with "##"
+    vocabulary  {piece: id}; a piece that continues a word begins with "##"
     returns     a list of pieces; ["[UNK]"] if the word cannot be cut in this way
 
     Source: Wu et al. (2016), section 4.1; Devlin et al. (2019), section 3.

@@ -6,7 +6,7 @@
 #
 # **After this lesson** you can
 # - show a case where writing **greedily** misses the most probable sentence,
-# - **sample** with a temperature, top-k and top-p, and say what each does to the odds,
+# - **sample** with a temperature, top-k and top-p, and say how each changes the probabilities,
 # - write a **beam search** that loses no finished sentence, and explain why it needs a **length
 #   penalty**,
 # - keep **keys and values**, so that late tokens cost almost as little as early ones.
@@ -27,8 +27,8 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 
 # %% [markdown]
 # ## One word after the other
-# In lesson 10 the translator always wrote the most probable next letter. This is **greedy** search.
-# In the small language below, it does not find the most probable sentence:
+# In lesson 10 the translator always wrote the most probable next letter. This is **greedy search**.
+# In the small language below, it misses the most probable sentence:
 
 # %%
 words = ["PAD", "BOS", "EOS", "the", "a", "dog", "cat", "fox"]
@@ -56,8 +56,8 @@ for first, p in follows["BOS"].items():
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{T} \log p(y_t \mid y_1 \dots y_{t-1}, x)$$
 #
-# Each token can be followed by any of V = `vocab_size` tokens. With T tokens there are Vᵀ
-# sequences, far too many to try them all. Three methods choose one:
+# Each token can be followed by any of V = `vocab_size` tokens. So there are Vᵀ sequences of T
+# tokens, far too many to try them all. Three methods find a good one:
 #
 # | method | what it takes | good for |
 # |---|---|---|
@@ -100,15 +100,15 @@ hot = {f"temperature {t}": logits / t for t in (0.5, 1.0, 2.0)}
 _ = experiments.next_letters(hot, corpus)
 
 # %% [markdown]
-# *Probability of the seven best next letters after “achthundert”, at three temperatures.* “s” is
+# *Probability of the twelve best next letters after “achthundert”, at three temperatures.* “s” is
 # right, for *sechzehn*; “z” would begin *zehn*. A low temperature sharpens the distribution and a
 # high one flattens it.
 #
 # ## Drawing a token
 # To draw a token, lay the probabilities side by side on a line from 0 to 1, in the order of the
-# ids. A uniform random number, the *noise*, falls on one of the pieces. With probabilities 0.1,
-# 0.2, 0.3 and 0.4 for a, b, c and d, the pieces end at 0.1, 0.3, 0.6 and 1. So noise 0.05 draws a,
-# and 0.25 draws b.
+# ids. A random number from this line, the *noise*, falls on one of the pieces. With probabilities
+# 0.1, 0.2, 0.3 and 0.4 for a, b, c and d, the pieces end at 0.1, 0.3, 0.6 and 1. So noise 0.05
+# draws a, and 0.25 draws b.
 #
 # ### Exercise 13.1 · `sample_tokens`
 # ●●○ medium · 12 minutes · 2 points
@@ -150,7 +150,7 @@ check.sample_tokens(sample_tokens)
 # ### Exercise 13.2 · `top_k_filter`
 # ●○○ easy · 6 minutes · 1 point
 #
-# Keep the k best scores of each row. Some scores may already be −∞.
+# Keep the k best scores of each row (Fan et al., 2018). Some scores may already be −∞.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -216,8 +216,9 @@ kept["nucleus, p = 0.8"] = top_p_filter(warm, 0.8)
 _ = experiments.next_letters(kept, corpus)
 
 # %% [markdown]
-# *The same letters at temperature 2: all, the three best, and the nucleus.* Combine them below:
-# which filter keeps other tokens when you change the temperature?
+# *The same letters at temperature 2: all, the three best, and the nucleus of 0.8. A dash: this
+# letter cannot be drawn.* Try the filters together below. For which of them does the temperature
+# change which tokens are kept?
 
 # %% demo=true
 from attention.provided.figures import moving
@@ -233,11 +234,7 @@ moving.sampling()
 #
 # <details><summary>Hint 1 · where to look</summary>
 #
-# What is added up here, and what should be added up? For which scores are the two the same?
-# </details>
-# <details><summary>Hint 2 · a smaller question</summary>
-#
-# What does it add up for a score of 0?
+# What is added up here, and what should be? What does it add up for a score of 0?
 # </details>
 
 # %% broken="forgets_to_divide"
@@ -251,14 +248,14 @@ check.break_top_p_filter(break_top_p_filter)
 
 # %% [markdown]
 # ## Several beginnings at once
-# A **beam search** keeps the K best beginnings instead of one. At every step each is continued by
-# each of the V tokens, and of these K · V candidates the K best become the new beginnings, the
-# *beams*. Two may come from the same old one, and an old one may die out.
+# A **beam search** keeps the K best beginnings, the *beams*, instead of one. In every step each
+# beam is continued by each of the V tokens. The K best of these K · V candidates are the new beams.
+# Two of them may continue the same old beam, while another one is dropped.
 #
 # ### Exercise 13.5 · `trace_beam_search`
 # ●○○ easy · 5 minutes · 1 point
 #
-# A search with K = 2 has taken its first step, and holds two beginnings. Beam 0 is *the*, with
+# A search with K = 2 has taken its first step, and holds two beams. Beam 0 is *the*, with
 # probability 0.6, and beam 1 is *a*, with 0.4. Take the two steps after it by hand. The language:
 #
 # | after | next words |
@@ -269,7 +266,7 @@ check.break_top_p_filter(break_top_p_filter)
 # | *small* | dog 0.9 · fox 0.1 |
 # | *dog*, *fox* | EOS 1 |
 #
-# Write down plain lists. The scores are probabilities, not rounded; you may let Python multiply.
+# Return plain lists. The scores are probabilities, not rounded; you may let Python multiply.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -289,13 +286,13 @@ check.trace_beam_search(trace_beam_search)
 
 # %% [markdown]
 # ### What falls out of the beam
-# A beam that has written EOS is **finished**: its score no longer changes. It still competes with
-# the beams that go on. Here it is the most probable sentence of all that loses its place:
+# A beam that has written EOS is **finished**: its score no longer changes. But beams that go on can
+# push it out. In this language the most probable sentence of all loses its place:
 
 # %%
 from attention.provided.demand import counts, positive, within  # refuse what makes no sense
 
-nexts = {BOS: [0.25, 0.75, 0], 3: [0.2, 0.4, 0.4], 4: [0, 0.5, 0.5]}  # of EOS, 3 and 4
+nexts = {BOS: [0.25, 0.75, 0], 3: [0.2, 0.4, 0.4], 4: [0, 0.5, 0.5]}  # probability of EOS, 3, 4
 for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4, 4, 3, EOS]):
     p = math.prod(nexts[a][b - EOS] for a, b in zip([BOS, *ids], ids, strict=False))
     print(f"{p:.3f}  ", *("EOS" if token == EOS else token for token in ids))
@@ -320,7 +317,7 @@ for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4
 #   stays there.
 #
 # Return the sentences on the list, best first. If there are fewer than K, the unfinished beams
-# follow, best first, until there are K. Of equal scores any may come first.
+# follow, best first, until there are K. Equal scores may come in any order.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -362,10 +359,9 @@ for K in (1, 2, 6):
 # sentences: this is **exhaustive search**.
 #
 # ### Many sources at once
-# Lists and loops are slow. The next function takes one step for B sources together: one `topk`
-# chooses for all of them. So every source always has K beams, and every beam V candidates. A
-# finished beam goes on with PAD at a cost of 0, and with nothing else. A beam that does not exist
-# yet has the score −∞.
+# Lists and loops are slow. `beam_step` takes a step for B sources at once, with one `topk`. So
+# every source needs K beams, and every beam V candidates: a finished beam goes on with PAD, at a
+# cost of 0, and with nothing else, and a beam that does not exist yet has the score −∞.
 
 # %% given="beam_step"
 from attention.decoding import beam_step
@@ -373,7 +369,13 @@ from attention.decoding import beam_step
 # %% [markdown]
 # ## Long sentences are improbable
 # Every token multiplies the probability by a number below 1, so short sentences tend to be more
-# probable. Does a better search find shorter ones? We ask early translators from three seeds.
+# probable. Wu et al. (2016) divide the log-probability by a **length penalty**, which grows with
+# |y|, the number of tokens, EOS included:
+#
+# $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
+#
+# With α = 0 there is no penalty. Does a better search then find shorter sentences, and is α = 1 a
+# remedy? We ask early translators from three seeds.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -381,7 +383,7 @@ from attention.decoding import beam_step
 # for alpha in (0.0, 1.0):
 #     found = {width: translated(model, corpus, pairs, width, alpha) for width in WIDTHS}
 # ```
-# `translated` calls `beam_search`, below. For this figure alpha is 0, which means no penalty.
+# `translated` calls `beam_search`, below.
 # </details>
 
 # %% demo=true
@@ -389,11 +391,9 @@ _ = experiments.wider_beams()
 
 # %% [markdown]
 # *Mean log-probability and mean number of letters of 80 translations, against the width of the
-# beam; dashed: the number of letters of the references.* For all three, wider beams find
-# translations that are more probable but too short. Wu et al. (2016) divide the log-probability by
-# a penalty that grows with |y|, the number of tokens, EOS included:
-#
-# $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
+# beam: solid without a penalty, dotted with α = 1; dashed: the letters of the references.* For all
+# three, wider beams find translations that are more probable but too short. With the penalty they
+# keep 29 to 32 letters from a width of 4 on; the references have 37.
 #
 # ## What is computed twice
 # To write token t, the decoder of lesson 10 reads all t tokens again. But the mask hides the new
@@ -466,8 +466,8 @@ from attention.provided.models.translators import long_numbers
 from attention.provided.training_steps import evaluation
 
 # %% [markdown]
-# The next three functions write with it: `write` with any choice of the next token, `sample` with
-# yours, and `beam_search` for many sources side by side, with `beam_step`.
+# Three functions write with it: `write` takes any function that chooses the next token, `sample`
+# draws it with yours, and `beam_search` searches for many sources side by side.
 
 # %% given="write"
 from attention.decoding import write
@@ -537,17 +537,16 @@ growth = experiments.cost_of_a_token(RepeatingDecoder, CachedDecoder)
 compare(prediction, growth, "without a cache, last ten / first ten")
 
 # %% [markdown]
-# *Milliseconds for a token against its index in the sentence, the fastest of every ten tokens,
-# three runs of each.* Without a cache, tokens cost more and more. With a cache the cost hardly
-# changes over 120 tokens, because attending to all keys costs little beside the products with the
-# layers' matrices. The price is memory: two vectors of length d_model for each token, layer and
-# beam.
+# *Milliseconds per token against its place in the sentence: the fastest of each ten tokens, in
+# three runs.* Without a cache, tokens cost more and more. With a cache the cost hardly changes over
+# 120 tokens, because attending to all keys costs little beside the products with the layers'
+# matrices. The price is memory: two vectors of length d_model for each token, layer and beam.
 #
 # ## A cache that stays behind
 # In a beam search the new beam 0 may continue the old beam 1. Then the keys and values of the old
-# beam 1 must move with it. `followed` says which row of the cache each new beam goes on from. What
-# if each beam kept its own row? We ask the model again, without a cache. Does it give the sentence
-# the log-probability that the search has added up?
+# beam 1 must move with it. `followed` says which row of the cache each new beam takes over. What if
+# each beam kept its own row? To find out, we ask the model for the log-probability of the sentence
+# that was found, without a cache. Is it the score that the search has added up?
 #
 # <details><summary>The code that ran</summary>
 #
@@ -558,7 +557,7 @@ compare(prediction, growth, "without a cache, last ten / first ten")
 # log_p = logits.log_softmax(2).gather(2, target.unsqueeze(2)).squeeze(2)
 # return log_p.masked_fill(target == PAD, 0).sum(1)
 # ```
-# This is what the model says of a whole sentence.
+# This is the model's log-probability of a whole sentence.
 # </details>
 
 
@@ -575,13 +574,12 @@ experiments.cache_that_stays(early, corpus, beam_search, stays)
 #
 # ## Limits
 # A beam finds what the model considers probable, right or wrong. Choose width, penalty and filters
-# on other sentences than those that you test on. Even with a cache, tokens are written one after
-# the other.
+# on sentences that you do not test on. Even with a cache, tokens are written one by one.
 #
 # ## Something of your own
 # Let the early translator write one number in many ways: `source[[0]].repeat(20, 1)` makes twenty
 # rows of the first, for `sample` with settings of your choice. `experiments.texts_of(corpus, ids)`
-# turns ids into words, and `experiments.log_probability(early, rows, ids)` says how probable they
+# turns ids into text, and `experiments.log_probability(early, rows, ids)` says how probable they
 # are. Make a table or a tree of the sentences and how often each comes out. Where in it is the one
 # that your beam finds?
 
@@ -669,10 +667,10 @@ maps, queries, keys = experiments.where_it_looks(sharp, corpus, beam_search)
 
 # %% [markdown]
 # *Cross-attention of both layers, all heads, for 382: letters written down, words read across.*
-# Head 1 of layer 0 shows the alignment of lessons 03 and 10, crossing included: for *zwei* it looks
+# Head 1 of layer 0 shows the alignment of lessons 03 and 10, with its crossing: for *zwei* it looks
 # at *two*, then back at *eighty*. At the “u” of *und*, the heads of layer 1 look at four different
 # words: EOS, *two*, *eighty* and *three*. Their mean would hide this. Over 80 numbers, heads 0 and
-# 2 of layer 1 give EOS .29 and .40 of their weight, the other heads at most .12. Lesson 17 asks
+# 2 of layer 1 give EOS 0.29 and 0.40 of their weight, the other heads at most 0.12. Lesson 17 asks
 # whether such heads are needed. Choose a layer and a head, and move over the map:
 
 # %% demo=true
@@ -685,5 +683,7 @@ explorer([Sentence("382", names, dict.fromkeys(names, (queries, keys)))])
 # ## References
 # - Y. Wu et al. (2016). *Google's neural machine translation system.*
 #   [arXiv:1609.08144](https://arxiv.org/abs/1609.08144)
+# - A. Fan, M. Lewis, Y. Dauphin (2018). *Hierarchical neural story generation.*
+#   [arXiv:1805.04833](https://arxiv.org/abs/1805.04833)
 # - A. Holtzman et al. (2020). *The curious case of neural text degeneration.*
 #   [arXiv:1904.09751](https://arxiv.org/abs/1904.09751)

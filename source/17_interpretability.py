@@ -2,10 +2,10 @@
 # # 17 · Does attention explain?
 #
 # An attention map looks like an answer: the model wrote *this* because it looked *there*. Here you
-# test that sentence on a trained translator.
+# test that claim on a trained translator.
 #
 # **After this lesson** you can
-# - describe what a head does by a **score** with a control,
+# - measure where a head looks by a **score** with a control,
 # - measure how much a token matters by **leaving it out**,
 # - see which letters depend on one hidden vector (**activation patching**),
 # - find different weights with the same output (the **null space** of attention),
@@ -26,7 +26,7 @@ from autograder import check
 torch.set_num_threads(1)  # as fast for small matrices, and much faster beside other programs
 
 # %% [markdown]
-# ## What fails without this idea
+# ## A map that looks like an answer
 # This translator was trained by `python -m attention.train numbers`. Encoder and decoder have two
 # layers each, and each of the six attentions has four heads. We look at its first cross-attention
 # while it writes 231. Then we shuffle the weights of every cross-attention, so that they fall on
@@ -65,7 +65,7 @@ _ = experiments.shuffled_weights()
 # (“uniform”). “First letters” begin a German number word; “inside” means all its other letters.*
 # With the weights on wrong words, no number is right, and only one first letter in ten. But inside
 # the words nearly nine letters in ten are still right: after *dreiß* comes *ig*, whatever the
-# source says. The map still shows a lot of weight on *thirty* there.
+# source says. Yet the map shows a lot of weight on *thirty* there.
 #
 # ## The idea
 # “Attention explains” can mean five things. You will measure each of them:
@@ -106,9 +106,9 @@ experiments.explore_maps(model, corpus)
 
 # %% [markdown]
 # Layers and heads count from 0, as in the code. Some heads seem to have a favourite place, such as
-# the letter just read. But an eye finds patterns in anything. So we score
-# *roles*, such as “looks at the token before”: the share of its weight that a head puts where this
-# role would look. The control is a head with equal weights.
+# the letter just read. But the eye finds patterns in anything. So we score each head for a *role*,
+# such as “looks at the token before”: which share of its weight is where this role would look? The
+# control is a head with equal weights.
 
 # %% demo=true
 pairs, batch = experiments.held_out(corpus)
@@ -129,8 +129,9 @@ experiments.aligned_roles(model, pairs, batch)
 # ### Exercise 17.1 · `LeaveOneOut`
 # ●●○ medium · 15 minutes · 2 points
 #
-# Write `forward`. The base class below has `log_p`, which takes a mask of the source. Hiding a
-# token with the mask, rather than cutting it out, leaves all other tokens at their positions.
+# Write `forward`: how much log-probability does each target letter lose if one source token is
+# hidden? The base class below has `log_p`, which takes a mask of the source. Hiding a token with
+# the mask, rather than cutting it out, leaves all other tokens at their positions.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -165,8 +166,8 @@ check.LeaveOneOut(LeaveOneOut)
 
 # %% [markdown]
 # ### Predict first
-# Hide *thirty* in 231. At how many letters will this cost more than one nat? At all seven of
-# *dreißig*? At any outside it?
+# Hide *thirty* in 231. How many letters will lose more than one nat? All seven of *dreißig*? Any
+# outside it?
 
 # %%
 from attention.provided.predictions import compare
@@ -185,7 +186,7 @@ compare(prediction, mattered, "letters that lose more than one nat without thirt
 # three letters of *dreißig* lose much: d, r and ß. So does the *u* of *und*, which is written only
 # if tens follow. The two pictures agree where the model has a choice to make: at the start of a
 # word, or where a word could continue in several ways. At most other letters hardly anything is
-# lost, and the map puts its weight somewhere all the same.
+# lost, yet the weights of the map must go somewhere.
 #
 # Now 200 held-out sentences. For each letter we order the words by how much is lost without them,
 # and by a measure that claims to explain it: the mean cross-attention weight, the length of the
@@ -214,11 +215,11 @@ _ = experiments.explanations()
 # *Means over 200 sentences, with 95 % bootstrap intervals (lesson 14).* Attention agrees with
 # leave-one-out better than gradient · input does, and less well than the length of the gradient.
 #
-# **Jain and Wallace (2019)** replaced the weights of text classifiers by very different ones, with
+# **Jain and Wallace (2019)** took trained text classifiers and found very different weights with
 # nearly the same output: *Attention is not explanation*. **Wiegreffe and Pinter (2019)** answered
-# that this does not give a *model* with such weights: *Attention is not not explanation*. They ask
-# for controls such as a model *trained* with equal weights. Our shuffle is a weaker control: it
-# shows only that this trained model depends on its weights.
+# that no *model* with such weights had been shown: *Attention is not not explanation*. They ask for
+# controls such as a model *trained* with equal weights. Our shuffle is a weaker control: it shows
+# only that this trained model depends on its weights.
 #
 # ## What if another word stood there?
 # In training no word was ever hidden, so leaving one out puts the model into a situation that it
@@ -230,9 +231,9 @@ _ = experiments.explanations()
 # ### Exercise 17.2 · `ActivationPatching`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Write `forward`. Exchange vectors that the encoder returns, not vectors that it reads. The other
-# sentence goes through the encoder alone, with a mask of its own; what the decoder may look at
-# stays as it was.
+# Write `forward`: the decoder gets the vectors of `source`, but at `places` those of `other`.
+# Exchange what the encoder returns, not what it reads. The other sentence goes through the encoder
+# alone, with a mask of its own; what the decoder may look at stays as it was.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -308,11 +309,10 @@ _ = experiments.move_vectors(model, corpus)
 # two vectors cannot change anything.
 #
 # ## Could the weights be different?
-# By hand it was easy to find other weights with the same output. In a head, a change to a row of T
-# weights must leave d_head outputs and one sum as they are.
-#
-# Of T weights, that leaves T less the number of *independent* conditions: a rank. This is the
-# dimension of the null space.
+# By hand it was easy to find other weights with the same output. In a head, the T weights of a row
+# can change as long as d_head outputs and one sum stay: these are d_head + 1 linear conditions.
+# Each one that does not follow from the others takes away one direction of change. The directions
+# that remain are the **null space**; its dimension is T less the rank of the conditions.
 
 # %%
 from attention.provided.measuring.other_weights import TOLERANCE, null_space
@@ -323,7 +323,7 @@ from attention.interpretability import null_space_dimension
 # %% [markdown]
 # ### Predict first
 # Each head has 32 features. From which T on must there be a null space, whatever the values are?
-# Which of the three kinds of attention gets there, if a number has at most 9 English words?
+# Which of the three kinds of attention has that many keys, if a number has at most 9 English words?
 
 # %%
 prediction = None  # the least T with a null space; None skips this
@@ -343,13 +343,14 @@ compare(prediction, 32 + 2, "least T with a null space, whatever the values are"
 # Graded in three parts: the part in the null space (1), the step (1), where nothing can
 # change (1).
 #
-# Walk from the weights along the part of `direction` that changes neither their sum nor the output,
-# and only until the first weight is 0. `null_space(values)` is given: orthonormal columns, (T, n).
+# Take the part of `direction` that changes neither the sum of the weights nor the output. Go from
+# the weights along this part, and only until the first weight is 0. `null_space(values)` is given:
+# n orthonormal columns, (T, n), that span the null space.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Orthonormal columns project the direction. If a step changes a weight w by c < 0, after how many
-# steps is it 0?
+# How far does the direction go along each of the columns? If a step changes a weight w by c < 0,
+# after how many steps is it 0?
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -368,8 +369,8 @@ from attention.interpretability import perturb_attention
 check.perturb_attention(perturb_attention)
 
 # %% [markdown]
-# How far can one get? Compare a random direction with a search, by linear programming, for the row
-# farthest away. The distance is the share of the weight that moves elsewhere (*total variation*).
+# How far can the weights go? Compare a random direction with a search, by linear programming, for
+# the farthest row. Distance is the share of the weight that moves elsewhere (*total variation*).
 
 # %% demo=true
 torch.manual_seed(0)
@@ -379,14 +380,14 @@ experiments.draw_rows(weights, values, other)
 _ = experiments.movable_weight()
 
 # %% [markdown]
-# *Above: the last row of one head for the longest number, three times with the same output. Below:
-# how much weight can be moved in such rows of 8 heads for 25 long numbers, by the best of 20 random
+# *Above: two rows with the same output as the row of the model, which is outlined. Below: how much
+# weight can be moved in such rows of 8 heads for 25 long numbers, by the best of 20 random
 # directions and by the search.* A random direction does not get far, because some small weight soon
-# reaches 0. The search moves more than a quarter of the weight on average. Whether the softmax of
-# this model could produce such weights is another question.
+# reaches 0. The search moves more than a quarter of the weight on average. Whether this model's
+# softmax could produce such weights is another question.
 #
-# Of all rows with the same output, Brunner et al. (2020) take the *shortest*, and call it
-# **effective attention**. Is it closer to what matters? We leave out each earlier letter in turn:
+# Brunner et al. (2020) subtract a row's part in the null space and call the rest **effective
+# attention**. Is it closer to what matters? We hide each earlier letter in turn:
 #
 # <details><summary>The code that ran</summary>
 #
@@ -403,8 +404,8 @@ _ = experiments.movable_weight()
 _ = experiments.effective_weights()
 
 # %% [markdown]
-# *Rows of the decoder's self-attention with 40 positions and more.* In this model, effective
-# weights agree with leave-one-out *less* well than raw weights do.
+# *Kendall's τ with leave-one-out, for rows of the decoder's self-attention with 40 positions or
+# more.* In this model, effective weights agree with leave-one-out *less* well than raw weights do.
 #
 # ## Which heads are needed?
 # Lesson 07 gave every head a gate: 1 keeps the head, 0 removes it. One backward pass gives the
@@ -413,9 +414,9 @@ _ = experiments.effective_weights()
 # ### Exercise 17.4 · `HeadImportance`
 # ●●○ medium · 12 minutes · 2 points
 #
-# For a head's importance, take the size of the derivative for each sentence, then the mean.
-# `gates`, of the base class, makes a gate for each sentence and head. `watch_attention` can put
-# gates into a model; this removes one head for as long as the `with` lasts:
+# A head's importance is how strongly the loss reacts to its gate: take the size of the derivative
+# for each sentence, then the mean. `gates`, of the base class, makes a gate for each sentence and
+# head. `watch_attention` puts gates into a model; this removes one head inside the `with`:
 #
 # ```python
 # with watch_attention(model, {"encoder.layers.0.attention": torch.tensor([1.0, 1.0, 0.0, 1.0])}):
@@ -453,8 +454,7 @@ for name, sizes in importance.items():
 # %% [markdown]
 # A small change of an encoder's gate hardly moves the loss; one of a decoder's gate does. Now
 # remove heads one after another: the least important first; at random (five draws); or *greedy*,
-# where each step removes the head that costs least. The orders come from other sentences than the
-# test.
+# where each step removes the head that costs least. The orders are found on other sentences.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -469,6 +469,8 @@ for name, sizes in importance.items():
 # }
 # ```
 # </details>
+#
+# Greedy search tries every head that is left:
 #
 # <details><summary>The code that ran</summary>
 #
@@ -565,10 +567,10 @@ for row in (repeating[0], by_chance[0]):
 # ### Exercise 17.5 · `induction_score`
 # ●●○ medium · 15 minutes · 2 points
 #
-# How much of its weight does each head put where an induction head would look? Say the tokens are
-# *a b c a*. The last *a* stood before at position 0, so an induction head looks at position 1. In
+# How much of its weight does each head put where an induction head would look? Take the tokens *a b
+# c a*: *a* was already at position 0, so at the last *a* an induction head looks at position 1. In
 # *a b a c a* there are two such positions, 1 and 3: add up the weights on both. Take the mean over
-# all queries whose token stood before.
+# all queries whose token occurred before.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -583,8 +585,8 @@ for row in (repeating[0], by_chance[0]):
 # </details>
 # <details><summary>Hint 3 · the scores are too small</summary>
 #
-# Which queries do you divide by? A token that is new has no earlier occurrence to look for, and a
-# token is no earlier occurrence of itself.
+# Which queries do you divide by? A token that is new has no earlier occurrence, and no token is
+# an earlier occurrence of itself.
 # </details>
 
 # %% exercise="induction_score"
@@ -613,9 +615,9 @@ compare(prediction, int((torch.cat(scores["repeating"]) > 0.5).sum()), "inductio
 # All four heads of layer 1 are induction heads. Those of layer 0 score no more than a head with
 # equal weights, the first **control**. The second control is the random rows. Nothing repeats
 # there, and a token returns only by chance, at any distance. Even so the heads of layer 1 put 0.50
-# to 0.59 of their weight behind its earlier occurrence, and equal weights 0.08. So these heads
-# match tokens; they do not count places. Are they needed? Remove all heads of one layer, or one
-# head at a time:
+# to 0.59 of their weight right after its earlier occurrence; equal weights put 0.08 there. So these
+# heads match tokens; they do not count places. Are they needed? Remove all heads of one layer, or
+# one head at a time:
 
 # %% demo=true
 every, none = torch.ones(4), torch.zeros(4)
@@ -641,21 +643,21 @@ axes = induction.induction_heads()
 # *Where one head of each layer looks in a row that repeats. Printed: the share of repeated tokens
 # that are continued correctly, what is left of it without the heads of the first layer, and the
 # induction scores of the last layer's heads, three seeds each.* The first head looks at the token
-# before, the second behind earlier occurrences of the same token. Two layers continue 95 % of the
-# tokens. One layer continues a third, and not much more when it gets more parameters than the two
-# have together.
+# before, the second right after earlier occurrences of the same token. Two layers continue 95 % of
+# the tokens. One layer continues a third, and not much more when it gets more parameters than the
+# two have together.
 #
 # ## Limits
-# - All that is said of translation was measured on one small model and one task.
+# - Everything about translation was measured on one small model and one task.
 # - If either of two words would do, leaving out one at a time makes both look unimportant. Patching
-#   cannot test what the two vectors have in common, as their place was here.
-# - The null space is that of one head, with all others held still.
+#   cannot test what the two vectors have in common, such as their place here.
+# - The null space is that of one head, while all others stay as they are.
 #
 # ## Something of your own
 # Choose two numbers, and predict what the translator will write when a word's vector comes from the
-# other number. Let `experiments.patch_words` draw it. Can you find a pair for which your prediction
-# fails? Both need equally many English words, but of any kind: try 410 and 7 002. Show the picture,
-# with two sentences on what it says.
+# other number. Let `experiments.patch_words` draw it. Can you find a pair for which you are wrong?
+# Both need equally many English words, of any kind: try 410 and 7 002. Show the picture and explain
+# it.
 
 # %%
 # Your own experiment. It is handed in with the notebook, and not graded.
@@ -663,11 +665,10 @@ axes = induction.induction_heads()
 # %% [markdown]
 # ## Summary
 # Attention weights say where a head looks. That is not yet an explanation: many letters do not
-# depend on the weights, and with more tokens than features other weights give the same output. To
-# see whether a letter depends on something, change that, and compare with a control: random
-# weights, equal weights, the same word, the same place, or a random order. And some heads make
-# sense only together: induction heads need a layer before them that tells each position what stood
-# before it.
+# depend on them, and with more tokens than features other weights give the same output. To see
+# whether a letter depends on something, change that, and compare with a control: random weights,
+# equal weights, the same word, the same place, or a random order. And some heads make sense only
+# together: induction heads need a layer before them that tells each position what stood before it.
 #
 # **Next** [18 · Where does the quadratic
 # go?](../18_efficient_attention/18_efficient_attention.ipynb) You will compute the same contexts
@@ -693,11 +694,11 @@ axes = induction.induction_heads()
 
 # %% [markdown]
 # ## ★ Is it still that word?
-# The columns of a map are labelled with words. But what layer 1 looks at are hidden vectors, and
-# layer 0 has mixed something of every word into each of them. Do they still belong to their words?
+# The columns of a map are labelled with words. But what layer 1 looks at are hidden vectors, into
+# which layer 0 has mixed something of every word. Do they still belong to their words?
 #
-# A first measure: for each hidden vector, look for the nearest of all inputs of its sentence, by
-# angle or by distance. Is it its own? Brunner et al. (2020) call this **token identifiability**.
+# A first measure: which input of its sentence is nearest to a hidden vector, by angle or by
+# distance? Is it its own? Brunner et al. (2020) call this **token identifiability**.
 
 # %%
 from torch.nn import functional as F
@@ -718,12 +719,11 @@ own = experiments.nearest_inputs(token_identifiability, model, batch)
 compare(prediction, own, "trained model: nearest to the own token")
 
 # %% [markdown]
-# *Shares for 200 sentences, by layer; last, the function above on 40
-# sentences.* The share is 1, but
+# *Share of vectors that are nearest to their own token, over 200 sentences; last, your batch of 40.
+# “Length of the change”: of what the layers add, as a share of the input's.* The share is 1, but
 # *also in the untrained models*: the residual connection carries the input past every layer. So
 # this measure says nothing about what was learned. The direction of the change alone (“change
-# only”) does: there the trained model stands far above the control. (“Length of the change”: beside
-# that of the input.)
+# only”) does: there the trained model stands far above the control.
 #
 # A vector can also hold its token where no distance shows it. A **linear probe** (Alain and Bengio,
 # 2016) asks whether a linear classifier, trained on 400 other sentences, can read it.
@@ -752,9 +752,9 @@ experiments.probes()
 # ### Exercise 17.6 · `HiddenTokenAttribution` ★
 # ●●● hard · 20 minutes · 2 points
 #
-# How much of each input token is in a hidden vector? Ask how strongly the vector moves when the
-# token's input moves: the size of a derivative, (d_model, d_model) numbers, as a share of the sum
-# over all input tokens.
+# How much of each input token is in a hidden vector? Ask how strongly the vector reacts to a small
+# change of the token's input: take the size of this derivative, (d_model, d_model) numbers, as a
+# share of the sum over all input tokens.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -789,9 +789,9 @@ experiments.attributions(HiddenTokenAttribution, model, corpus)
 
 # %% [markdown]
 # *Share of each input token in each hidden vector of 231. Printed: the mean own share over 40
-# sentences of 8 tokens.* With depth the own share falls, because vectors get mixed. But it falls
-# nearly as much without training, so most of this comes from the architecture. The own token stays
-# the largest everywhere, so the columns are labelled fairly. In deeper models it can lose its
+# sentences of 8 tokens.* With depth a token's own share falls, because vectors get mixed. But it
+# falls nearly as much without training, so most of this comes from the architecture. The own token
+# stays the largest everywhere, so the columns are labelled fairly. In deeper models it can lose its
 # place, as Brunner et al. report for BERT.
 #
 # ## References

@@ -28,9 +28,9 @@ from autograder import check
 torch.set_num_threads(1)  # the small model is faster on one core
 
 # %% [markdown]
-# ## What fails without this idea
-# Here are eight sentences, two on each of four subjects. Which ones belong together? A search that
-# counts shared words cannot tell: the only words that any two share are small ones, such as *is*.
+# ## Which sentences belong together?
+# Here are eight sentences, two on each of four subjects. A search that counts shared words cannot
+# tell which ones belong together: any two share only small words, such as *is*.
 
 # %% demo=true
 _ = experiments.show_similar()
@@ -38,8 +38,7 @@ _ = experiments.show_similar()
 # %% [markdown]
 # *Cosines of all pairs of sentences, by all-MiniLM-L6-v2. The columns are numbered like the rows,
 # and an orange cell is a large cosine.* The four pairs next to the diagonal have cosines of 0.40 to
-# 0.56; all others are at most 0.16. In this lesson your own layers read these
-# sentences.
+# 0.56; all others are at most 0.16. In this lesson your own layers read these sentences.
 #
 # ## The idea
 # A Transformer is fixed by its layers and its weights. Whoever has the same weights and computes
@@ -54,10 +53,10 @@ _ = experiments.show_similar()
 # | positions | sines, or learned | learned; and a third table, for types of sentences |
 # | tokens | words, bytes or BPE | word pieces |
 # | a token's vector | multiplied by √d_model | as it is in the table |
-# | behind the embeddings | nothing | a LayerNorm |
+# | after the embeddings | nothing | a LayerNorm |
 # | order in a layer | mostly pre-norm, then a norm at the end | post-norm |
 #
-# Two models of this kind are used here:
+# You will meet two models of this kind:
 #
 # | model | layers | `d_model` | heads | `d_ff` | pieces | parameters |
 # |---|---|---|---|---|---|---|
@@ -68,9 +67,9 @@ _ = experiments.show_similar()
 # downloads it. Without it you see what was recorded, and your layers run the **stand-in**, which
 # ships with the course. Both learned from pairs of texts that belong together, such as a question
 # and its answer: within a batch, the two vectors of a pair should be nearer to each other than to
-# those of the other pairs. The published model had first learned to imitate the attention of a
-# larger Transformer (Wang et al., 2020) and has seen over a billion pairs; the stand-in 5 192
-# docstrings with their first lines.
+# those of the other pairs. The published model first learned to imitate the attention of a larger
+# Transformer (Wang et al., 2020), then saw over a billion pairs. The stand-in saw 5 192 docstrings
+# with their first lines.
 #
 # ## By hand
 # How near are two vectors? Divide each by its length, then take the dot product: this is the
@@ -88,7 +87,7 @@ for passage in ([8.0, 6.0], [0.0, 2.0]):
     print(round(sum(q * p for q, p in zip(query, unit(passage), strict=True)), 2))
 
 # %% [markdown]
-# The first passage is longer than the query and nearly parallel to it; only the direction counts.
+# The first passage is longer than the query, but nearly parallel to it: only the direction counts.
 #
 # ### Exercise 19.1 · `gelu`
 # ●○○ easy · 5 minutes · 1 point
@@ -120,7 +119,7 @@ experiments.draw_gelu(gelu)
 
 # %% [markdown]
 # *Left: GELU and ReLU. Right: the form with a tanh minus yours, in thousandths.* Some models use
-# that form because it was faster to compute. We shall see whether it matters which one you take.
+# that form because it was faster to compute. Below you will see whether the choice matters.
 
 # %% [markdown]
 # ### Exercise 19.2 · `wordpiece`
@@ -167,7 +166,7 @@ check.wordpiece(wordpiece)
 #
 # This answer is cleverer than it should be: where the longest piece leads nowhere, it goes back and
 # tries a shorter one. The published model never saw such pieces in its training. Find a word and a
-# vocabulary for which this answer gives something else than `wordpiece`.
+# vocabulary for which this answer and `wordpiece` differ.
 #
 # <details><summary>Hint 1 · where to look</summary>
 #
@@ -201,11 +200,11 @@ experiments.show_pieces(wordpiece)
 
 # %% [markdown]
 # ## The layers of a BERT
-# A token's vector is the sum of three rows of three tables: one for its id, one for its place in
-# the text, and one for its **type**. In training BERT read two sentences at a time, and the type
-# said which of the two a token belonged to. We only ever read one, so all tokens are of type 0.
-# The sum goes through a LayerNorm. Unlike lesson 08, nothing is multiplied by √d_model. The parts
-# have names for which the published file holds weights:
+# A token's vector is the sum of three rows, each of a table of its own: one for its id, one for its
+# place in the text, and one for its **type**. In training BERT read two sentences at a time, and
+# the type said which of the two a token belonged to. We only ever read one, so all tokens are of
+# type 0. The sum goes through a LayerNorm. Unlike in lesson 08, nothing is multiplied by √d_model.
+# The parts have names for which the published file holds weights:
 
 # %%
 from torch import nn
@@ -246,7 +245,7 @@ from attention.published_model import bert_layer
 # </details>
 # <details><summary>Hint 2 · the mask</summary>
 #
-# (B, T) says which keys may be seen, whoever asks. So an axis of length 1 must stand where the
+# (B, T) says which keys may be seen, by any query. So an axis of length 1 must stand where the
 # queries are: (B, 1, T).
 # </details>
 
@@ -257,7 +256,7 @@ from attention.published_model import BertLayers
 check.BertLayers(BertLayers)
 
 # %% [markdown]
-# A whole BERT is these embeddings, your layers, and in them your `gelu`:
+# A whole BERT consists of these embeddings and your layers, with your `gelu` in them:
 
 # %% given="Activation"
 from attention.published_model import Activation
@@ -324,7 +323,7 @@ check.rename_weights(rename_weights)
 # %% [markdown]
 # ## Are these the published numbers?
 # The library **transformers** has its own code for a BERT. What it gives for the eight sentences of
-# the beginning was stored, after each layer. Yours should be the same.
+# the beginning was stored, after each layer. Your layers should give the same.
 
 # %% demo=true
 experiments.compare_layers(PublishedEncoder, rename_weights, wordpiece)
@@ -363,7 +362,7 @@ compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 # of 32. Last column: 589 docstrings are searched by their first lines; how often is the right one
 # found first?* Another eps and the tanh form change nothing that shows here. Attention to padding
 # moves most vectors a little and some far, and a tenth of all questions lose their answer: 0.47 are
-# found first in place of 0.57. The vocabulary has no capital letters, so with capitals many words
+# found first instead of 0.57. The vocabulary has no capital letters, so with capitals many words
 # become `[UNK]`. With ReLU the vectors point elsewhere, but questions and passages move together:
 # 0.47 are still found. Without positions fewest are found, 0.39, although the vectors have moved
 # less than with ReLU.
@@ -372,9 +371,9 @@ compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 # ### Exercise 19.6 · `sentence_vectors`
 # ●○○ easy · 5 minutes · 1 point
 #
-# One vector for each text: the mean of its real tokens, divided by its own length, so that every
-# vector has length 1. (The length is the root of the sum of all squares.) The dot product of two
-# such vectors is the cosine of the angle between them. A text without a real token gets zeros.
+# Turn each text into one vector: the mean of its real tokens, divided by its own length, so that
+# every vector has length 1. (The length is the root of the sum of all squares.) The dot product of
+# two such vectors is the cosine of the angle between them. A text without a real token gets zeros.
 #
 # `mean_pooling` of lesson 16 takes care of the padding.
 #
@@ -395,11 +394,11 @@ check.sentence_vectors(sentence_vectors)
 
 # %% [markdown]
 # ## How are such vectors learned?
-# Nobody says what the vector of a text should be. All that is known is which texts belong together:
+# No data set says what the vector of a text should be. All we know is which texts belong together:
 # a question and its answer, or the first line of a docstring and the rest of it. So a batch of B
-# pairs is turned into B questions with B choices each. For text i of the first side, which text of
-# the second side is its partner? The other B − 1 texts are the wrong answers, **in-batch
-# negatives**, and cost nothing extra. This is a **contrastive loss**.
+# pairs becomes B questions with B choices each: for text i of the first side, which text of the
+# second side is its partner? The other B − 1 texts are the wrong answers, **in-batch negatives**,
+# and cost nothing extra. This is a **contrastive loss**.
 #
 # ### Exercise 19.7 · `contrastive_loss`
 # ●●○ medium · 12 minutes · 2 points
@@ -458,7 +457,8 @@ check.contrastive_loss(contrastive_loss)
 # </details>
 #
 # ### Predict first
-# Untrained, it finds 0.02 to 0.07 of the docstrings first. What share after 40 steps?
+# Untrained, it finds 0.02 to 0.07 of the docstrings first. What share will it find
+# after 40 steps?
 
 # %%
 prediction = None  # a share, from 0 to 1; None skips this
@@ -469,10 +469,10 @@ compare(prediction, experiments.show_contrast(*lesson), "found first after 40 st
 
 # %% [markdown]
 # With the right partners the loss falls from 4.0 to between 2.5 and 2.7, and 0.18 to 0.20 of the
-# docstrings are found first. With shuffled partners it ends at 4.16, the logarithm of 64: nothing
-# is better than guessing among 64 texts, and at most 0.02 are found. So the vectors learn from who
-# belongs to whom, and not from the texts alone. The stand-in that ships learned for 1 500 steps
-# from batches of 128, and let each side choose from the other.
+# docstrings are found first. With shuffled partners it ends at 4.16, the logarithm of 64: the model
+# does no better than guessing among 64 texts, and finds at most 0.02. So the vectors learn from the
+# pairs, and not from the texts alone. The stand-in that ships learned for 1 500 steps from batches
+# of 128, and let each side choose from the other.
 #
 # ## Search by meaning
 #
@@ -480,9 +480,9 @@ compare(prediction, experiments.show_contrast(*lesson), "found first after 40 st
 # ●●○ medium · 16 minutes · 2 points
 #
 # Find the `k` nearest passages for every query. All vectors have length 1, so the nearest passage
-# is the one with the largest dot product: no distances are needed. A thousand queries with a
-# million passages have four gigabytes of scores. So compare one block of passages after the other,
-# and keep only the k best so far: their scores, and their rows in `passages`.
+# is the one with the largest dot product: no distances are needed. For a thousand queries and a
+# million passages, all scores together would take four gigabytes. So compare one block of passages
+# after the other, and keep only the k best so far: their scores, and their rows in `passages`.
 #
 # The last block may be shorter than the others, and a block may have fewer than `k` passages. No
 # two passages have the same score in the check. It cannot see how much memory you use.
@@ -520,8 +520,8 @@ experiments.ask(question, *parts)
 
 # %% [markdown]
 # *The first lines of the three nearest docstrings, with their cosines.* What the published model
-# finds first does read a time from a string. What the stand-in finds does not. One question is an
-# example, and no measure.
+# finds first does read a time from a string. What the stand-in finds does not. But one question is
+# only an example.
 #
 # ### Predict first
 # Searching by the first lines, the published model finds 0.57 of the 589 docstrings first, as the
@@ -573,10 +573,10 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # - One vector has to do for a whole text. The makers of the published model trained it on at most
 #   128 pieces, and cut texts at 256; longer texts are searched paragraph by paragraph.
 # - The measurements here are on docstrings and on sentences that were made up for this lesson. On
-#   other texts the order of the searches may be another one.
+#   other texts another search may be the best.
 #
 # ## Something of your own
-# Write down ten questions on Python, and what should answer each, before you search. Fetch the
+# Write down ten questions about Python, and what should answer each, before you search. Fetch the
 # published model (`autograder data fetch minilm`), and ask it with `experiments.ask("…", *parts)`:
 # how many questions are answered? Make a table, and say where a search by words would do better.
 #
@@ -598,8 +598,8 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # without a shared word. But they are also near when sentences share their words and a *not*, a
 # number or the order turns the meaning around.
 #
-# **Next** [20 · What changed since 2017?](../20_modern_decoder/20_modern_decoder.ipynb) The last
-# lesson turns to decoders: what changed in them, and what each change brings.
+# **Next** [20 · What changed since 2017?](../20_modern_decoder/20_modern_decoder.ipynb) You will
+# turn to decoders: what changed in them, and what each change brings.
 #
 # ## Open questions
 # No points, no check.
@@ -611,8 +611,7 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # <details><summary>Answers</summary>
 #
 # 1. It is added to the variance of a vector. The cosine stays 1, so the variances must be far above
-#    1e-5. It would matter for vectors that are almost constant; and in numbers of 16 bits, 1e-12 is
-#    0.
+#    1e-5. It would matter for vectors that are almost constant. And in float16, 1e-12 is 0.
 # 2. Leave them out of the mask, take the vectors of the 589 docstrings again, and count how many
 #    are found first.
 #
@@ -648,23 +647,23 @@ compare(prediction, own, "after the last layer, by distance")
 # Untrained, all stay at 1, so here it is training that moves vectors away from their tokens; in
 # lesson 17, with two layers, they stayed at 1 after training, too.
 #
-# ### What of the attention counts?
-# A head has `d_head` = 32. In a text of more than 33 pieces, weights can change without any change
-# in what the head returns (lesson 17). **Effective attention** leaves out that part.
+# ### Which part of the attention counts?
+# A head has `d_head` = 32. In a text of more than 32 pieces, a part of the weights makes no
+# difference to what the head returns: it lies in the null space of the values (lesson 17).
+# **Effective attention** leaves out that part.
 
 # %% demo=true
 experiments.draw_effective()
 
 # %% [markdown]
-# *Against the number of pieces: the part of the squared weights that lies in the null space; the
-# correlation of raw and effective weights; the mean weight on [CLS], raw (solid) and effective
-# (dotted).* Up to 33 pieces raw and effective attention are the same, but for rounding. Beyond,
-# 0.69 to 0.78 of the squared weights make no difference to what the heads return. The null space is
-# as large without training, but then less than 0.04 of the weight lies there. In the trained model
-# it lies on [CLS], which gets 0.29 to 0.34 of all attention in these texts while its values are a
-# tenth as long as the others. A head that looks there does almost nothing: [CLS] is what is called
-# an **attention sink**. Kobayashi et al. (2020) found the same of [SEP] in BERT. The correlation
-# alone shows none of this: it falls without training, too.
+# *Left: the share of the squared weights that lies in the null space. Right: the mean weight on
+# [CLS] in the published model. Both against the number of pieces; the vertical line is at d_head, a
+# line for each sample.* Up to 32 pieces raw and effective attention are the same, but for rounding.
+# Beyond, 0.69 to 0.78 of the squared weights make no difference to what the heads return. The null
+# space is as large without training, but then less than 0.04 of them lies there. In the trained
+# model it lies on [CLS], which gets 0.29 to 0.34 of all attention in these texts while its values
+# are a tenth as long as the others. A head that looks there does almost nothing: [CLS] is an
+# **attention sink**. Kobayashi et al. (2020) found the same for [SEP] in BERT.
 #
 # ### Whose vector is it?
 # How much of a hidden vector depends on its own token, and how much on the others?
@@ -674,11 +673,11 @@ experiments.draw_attribution()
 
 # %% [markdown]
 # *Hidden token attribution for texts of 12 pieces, after each layer: the mean share of the token at
-# the same place, and how often it is the largest share.* The own share falls from 0.49 to 0.22, and
-# after the last layer it is still the largest at 0.51 to 0.64 of the places. Untrained it falls to
-# 0.74 and stays the largest everywhere. In lesson 17 most of the mixing came from the architecture;
-# here most of it was learned. So the rows and columns of the last layers no longer stand for one
-# word each, as Brunner et al. found in BERT.
+# the same place, and how often it is the largest share.* A token's own share falls from 0.49 to
+# 0.22, and after the last layer it is still the largest at 0.51 to 0.64 of the places. Untrained it
+# falls to 0.74 and stays the largest everywhere. In lesson 17 most of the mixing came from the
+# architecture; here most of it was learned. So the rows and columns of the last layers no longer
+# stand for one word each, as Brunner et al. found in BERT.
 #
 # ## References
 # - J. Devlin et al. (2019). *BERT: pre-training of deep bidirectional Transformers.*

@@ -15,7 +15,7 @@
 # - write with a **cache**, and say how many bytes it takes,
 # - say which changes lowered the loss at a small size, and which did not.
 #
-# **Time** 95 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 06, 07, 08, 09, 13
+# **Time** 97 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 06, 07, 08, 09, 13
 # and 15
 
 # %%
@@ -37,9 +37,9 @@ from autograder import check
 torch.set_num_threads(1)  # these models are faster on one core
 
 # %% [markdown]
-# ## What fails without this idea
-# A published model comes with a file of settings. Here are lines from that of Mistral, a model
-# with 7 billion parameters (Jiang et al., 2023), beside the Transformer of 2017:
+# ## A file of settings
+# A published model comes with a file of settings. Here are lines from that of Mistral, with 7
+# billion parameters (Jiang et al., 2023), beside the Transformer of 2017:
 #
 # | setting | Mistral, 2023 | Transformer, 2017 |
 # |---|---|---|
@@ -54,7 +54,7 @@ torch.set_num_threads(1)  # these models are faster on one core
 # | `sliding_window` | 4096 | none |
 #
 # The first three lines and `intermediate_size` are sizes. Each of the others names something that
-# the paper of 2017 does not have, and the layers of lesson 15 do not have it either.
+# neither the paper of 2017 nor the layers of lesson 15 have.
 #
 # ## The idea
 # The plan of the decoder stayed: attention and a feed-forward network, each with a residual around
@@ -143,10 +143,11 @@ experiments.draw_norms(rms_norm)
 #
 # ## A gate
 # In a network with ReLU, a hidden unit switches itself off. In a **gated** one, a second matrix
-# decides how far the unit opens. Shazeer (2020) tried several functions for the gate and found
-# lower losses with all of them; why, he left open. Three matrices have as many numbers as two had
-# before if there are 2/3 as many hidden units, often rounded up to a multiple of 256 for the
-# hardware: LLaMA 7B has 11 008, where four times d_model would be 16 384.
+# decides how far the unit opens. Shazeer (2020) tried several functions for the gate, and each
+# lowered the loss. He does not explain why: “we attribute their success, as all else, to divine
+# benevolence”. Three matrices have as many numbers as two had before if there are 2/3 as many
+# hidden units, often rounded up to a multiple of 256 for the hardware: LLaMA 7B has 11 008, where
+# four times d_model would be 16 384.
 #
 # ### Exercise 20.2 · `SwiGLU`
 # ●○○ easy · 5 minutes · 1 point
@@ -180,32 +181,31 @@ check.SwiGLU(SwiGLU)
 experiments.draw_gate(SwiGLU)
 
 # %% [markdown]
-# *One hidden unit of your SwiGLU against what its gate reads, where the other matrix gives 2, 1
-# and −1.* On the left the gate is shut. On the right what comes out is what `W_up` gives, times
-# what the gate reads: the unit is a product of two functions of x, which no layer with ReLU
-# computes.
+# *One hidden unit of your SwiGLU against what its gate reads, where `W_up` gives 2, 1 or −1.* On
+# the left the gate is shut. On the right the unit gives what `W_up` gives, times what the gate
+# reads: this is a product of two functions of x, which no layer with ReLU computes.
 #
 # ## Attention
-# Three changes concern the scores.
+# Three changes concern attention.
 #
 # **Grouped queries.** In lesson 13 you kept keys and values to write faster. For long texts this
 # cache becomes larger than the model. So several heads of queries share one head of keys and
 # values.
 #
 # **Query-key norm.** Nothing keeps the weights of W_q and W_k from growing during training. If they
-# grow, so do the scores: the softmax picks one key, and its gradient vanishes (lesson 05). So each
-# query and each key goes through an RMSNorm, so that the score depends on their direction, and on
-# one learned scale for each feature.
+# grow, so do the scores: the softmax picks one key, and its gradient vanishes (lesson 05).
+# Therefore each query and each key goes through an RMSNorm. Then the score depends only on their
+# directions, and on one learned scale for each feature.
 #
 # **A sliding window.** A position sees only the last w positions. In the next layer it sees
-# positions which have themselves seen w positions, so what is further away can still arrive.
+# positions that have themselves seen w positions, so what stands further back can still arrive.
 #
-# And two things belong together: a **cache** and **rotary positions**. With rotary positions a
-# score depends only on the difference of two positions. So it does not matter where you begin to
-# count: if a window has dropped the oldest keys, count positions from the oldest one left.
+# A **cache** and **rotary positions** go well together. With rotary positions a score depends only
+# on the difference of two positions. So it does not matter where you begin to count: if a window
+# has dropped the oldest keys, count positions from the oldest one left.
 #
 # ### Exercise 20.3 · `ModernAttention`
-# ●●○ medium · 20 minutes · 4 points
+# ●●● hard · 25 minutes · 4 points
 #
 # Graded in four parts: shared heads, turned (1), norms of queries and keys (1), a window (1), a
 # past and padding (1). Begin with the first, run the check, and go on from there.
@@ -223,12 +223,12 @@ experiments.draw_gate(SwiGLU)
 #   included.
 # - **A past and padding.** `past` holds the keys and values of P earlier positions. The new ones
 #   come after them: the first new position is number P, sees all P before it, and the pair that you
-#   return holds both; with a window, only the last `window` positions of both, since nobody will
-#   ask for older ones. Keys are kept as they are *before* they are turned, but after their norm,
-#   and all are kept before they are shared: `n_kv_heads` heads. `real` says which tokens so far are
-#   no padding, the new ones included; nobody may look at padding. What comes out at padding does
-#   not matter, as long as it is a number: NaN would spread to the next layer. If a window has cut
-#   off the past, the oldest columns of `real` belong to positions that are gone.
+#   return holds both; with a window, only the last `window` positions of both, since no later query
+#   sees more. Keys are kept as they are *before* they are turned, but after their norm. Keep
+#   `n_kv_heads` heads, as they are before they are shared. `real` says which tokens so far are not
+#   padding, the new ones included; nobody may look at padding. What comes out at padding does not
+#   matter, as long as it is a number: NaN would spread to the next layer. If a window has cut off
+#   the past, the oldest columns of `real` belong to positions that are gone.
 #
 # <details><summary>Hint 1 · the tools</summary>
 #
@@ -335,7 +335,7 @@ check.ModernDecoderLayer(ModernDecoderLayer)
 #   multiplied by √d_model, and no positions are added. The layers follow one another, then
 #   `norm`. The score of a token is the dot product of the result with that token's row of the
 #   same table. Only where the model has an `output` of its own, which is a linear layer and not
-#   None, that one scores.
+#   None, this layer gives the scores.
 # - **With a past.** Each layer has a past of its own: the list holds one pair for each layer, in
 #   their order. Return the list of the pairs that the layers give.
 # - **Padding.** Every layer is told which tokens are `real`.
@@ -370,7 +370,7 @@ from attention.modern_decoder import ModernDecoder
 check.ModernDecoder(ModernDecoder)
 
 # %% [markdown]
-# Does it learn? Your decoder reads three novels of Jane Austen, in the tokens of lesson 15: 120
+# Does it learn? Your decoder reads three novels by Jane Austen, in the tokens of lesson 15: 120
 # batches of 8 passages with 128 tokens each.
 
 # %% demo=true
@@ -392,17 +392,17 @@ _ = plots.lines(range(1, 121), {"loss": losses}, xlabel="step", ylabel="nats per
 # 1 024 tokens costs 6.93.* It begins above that, since random scores are worse than even ones.
 #
 # ## The same numbers as Llama
-# Is this what the code of the published models computes? You can know: give your model the same
+# Is this what the code of the published models computes? You can find out: give your model the same
 # weights, and compare the scores. One thing stands in the way.
 #
 # ### Exercise 20.6 · `pair_up`
 # ●●○ medium · 5 minutes · 1 point
 #
 # Lesson 08 turns neighbours together: features 0 and 1, 2 and 3, and so on. The code that many
-# models are published with turns feature i of a head together with feature i + d_head / 2. Which
-# features form a pair makes no difference to a model that is trained so. But published weights
-# were trained for the second order. Bring their rows into the first, in each head by itself: the
-# rows 0, d_head / 2, 1, d_head / 2 + 1, and so on.
+# models are published with turns feature i of a head together with feature i + d_head / 2. Either
+# works for a model that is trained with it, but published weights were trained with the second.
+# Bring their rows into the first order, in each head separately: the rows 0, d_head / 2, 1, d_head
+# / 2 + 1, and so on.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -422,11 +422,11 @@ from attention.modern_decoder import pair_up
 check.pair_up(pair_up)
 
 # %% [markdown]
-# Now four tiny models of the library transformers, with random weights and the settings of four
-# published ones. What transformers makes of 11 tokens is stored. Your decoder gets the same
-# weights, once with the rows in the order of your `pair_up`, and once as published.
+# Now take four tiny models of the library transformers, with random weights and the settings of
+# four published ones. The scores that transformers computes for 11 tokens are stored. Your decoder
+# gets the same weights, once with the rows in the order of your `pair_up`, and once as published.
 #
-# | model | what differs from yours as it is built without options |
+# | model | options that your decoder gets |
 # |---|---|
 # | LLaMA 7B | `tied=False`: a matrix of its own scores the tokens |
 # | Llama 3 8B | the same, `base=500_000` and `eps=1e-5` |
@@ -441,18 +441,19 @@ _ = experiments.compare_with_transformers(ModernDecoder, pair_up)
 # weights load without an error, every shape fits, and the scores are wrong.
 #
 # ## What does each change bring?
-# Now the experiment that such lists leave out. The start is the decoder of 2017: post-norm, with
-# LayerNorms and biases, ReLU, added sines, four heads, tied tables. It has 2 layers and d_model =
-# 128, as in lesson 15. One change is made at a time, then all of them except the window (of 32
-# positions). Kept are:
-# - the data: 600 steps, each on 8 passages of 128 tokens of three novels, the same ones in the
-#   same order;
-# - the parameters: where a change takes or frees some, the feed-forward network gets narrower or
-#   wider, so that all have 0.53 million, to 0.2 %;
-# - the way to choose a learning rate: for each change, it is chosen from three, by the loss on
-#   another novel (*Northanger Abbey*) with one seed; where the smallest or the largest was best, a
-#   fourth, half or twice as large, was tried, and was no better. What is shown was measured on a
-#   novel for which nothing was chosen, *Persuasion*.
+# Now comes the experiment that such lists leave out. We start from the decoder of 2017: post-norm,
+# with LayerNorms and biases, ReLU, added sines, four heads and tied tables. It has 2 layers and
+# d_model = 128, as in lesson 15. We make one change at a time, then all of them except the window
+# (of 32 positions). All decoders share:
+# - the data: 600 steps, each on 8 passages of 128 tokens from three novels, the same in the same
+#   order;
+# - the number of parameters: where a change adds or removes some, the feed-forward network gets
+#   narrower or wider, so that all have 0.53 million, to 0.2 %;
+# - the search for a learning rate: each change gets the best of three, by the loss on another novel
+#   (*Northanger Abbey*) with one seed. Where the smallest or the largest was best, a fourth,
+#   half or twice as large, was tried, and was no better.
+#
+# The results are measured on *Persuasion*, a novel for which nothing was chosen.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -480,51 +481,51 @@ compare(prediction, better, "changes whose worst seed beats the best of 2017")
 # three of them, each stopped after the processor time that 2017 needs for 600 steps.*
 #
 # With two of the eight every seed is better than all three of 2017: rotary positions and pre-norm.
-# But a change that does nothing gets there once in twenty times: so often the three best of six
-# runs are the last three. Of eight such changes, 0.4 would pass on average. So look at the gap
-# between the worst run with the change and the best without it. For **rotary positions** it is 0.11
-# bits, more than twice as much as lies between the three runs of 2017. For pre-norm it is 0.02, and
-# may be luck.
+# But a change that does nothing passes this test one time in twenty: that is how often, of six
+# equal runs, a given three are the best. Of eight such changes, 0.4 would pass on average. So look
+# at the gap between the worst run with the change and the best without it. For **rotary positions**
+# it is 0.11 bits, more than twice the spread of the three runs of 2017. For pre-norm it is 0.02,
+# and may be luck.
 #
 # The other six overlap with 2017. SwiGLU's median is worse, while Shazeer (2020) found it better in
 # a model of 220 million parameters. All changes but the window together save 0.21 bits in the
-# median, more than any one of them. With them the decoder takes a rate of 0.008; the one of 2017
-# learned hardly anything at that rate (2.93 bits, one seed). “All” differs in one thing more: its
-# table is not multiplied by √d_model.
+# median, more than any one of them. They also make a rate of 0.008 possible; at that rate the
+# decoder of 2017 learned hardly anything (2.93 bits, one seed). “All” differs in one thing more:
+# its table is not multiplied by √d_model.
 #
 # Is it the turning that helps, or the absence of the sines? The row *no positions* leaves the
 # sines out and puts nothing in their place: the loss is as before. So the sines bring nothing in
 # 600 steps, and turning does. (Without positions the order is not lost: as in lesson 08, the causal
 # mask lets some of it through.)
 #
-# One thing stands in no such list: how the weights begin. The table of 2017 begins with a standard
-# deviation of 1/√d_model, here 0.09, and is multiplied by √d_model. In *small start* it begins with
-# 0.02, as in GPT-2 and Llama, and is not multiplied. Then the decoder of 2017 gets stuck at the
-# frequencies of the tokens, with 3.02 bits in place of 2.17. The one with all changes learns, but
-# needs 2.23 bits in place of 1.96. With d_model = 4096, 1/√d_model is 0.016: there, 0.02 is nearly
-# the same. Whoever compares two models has to ask how both of them begin.
+# One thing is missing in all such lists: how the weights begin. The table of 2017 begins with a
+# standard deviation of 1/√d_model, here 0.09, and is multiplied by √d_model. In *small start* it
+# begins with 0.02, as in GPT-2 and Llama, and is not multiplied. Then the decoder of 2017 gets
+# stuck at the frequencies of the tokens, with 3.02 bits instead of 2.17. The one with all changes
+# learns, but needs 2.23 bits instead of 1.96. (With d_model = 4096, 1/√d_model is 0.016, and 0.02
+# is not small.) Whoever compares two models has to ask how both of them begin.
 #
 # What do the changes cost? With all of them a step takes 1.2 times as long on the processor on
-# which this was measured. In the same time the decoder takes 494 steps in place of 600, and still
+# which this was measured. In the same time the decoder takes 494 steps instead of 600, and still
 # needs 0.15 bits less than that of 2017.
 #
 # ### Longer than in training
-# All models learned from passages of 128 tokens. What happens at places where they have never
+# All models learned from passages of 128 tokens. What happens at positions where they have never
 # been?
 
 # %% demo=true
 _ = experiments.draw_long()
 
 # %% [markdown]
-# *Bits per token at three stretches of a text that is read in pieces of 512 tokens; the median of
-# the seeds, which are the small dots.* Later tokens have more text before them, and yet nobody
-# predicts them better. Without any positions the loss stays nearly the same, 0.06 to 0.08 bits more
-# at the end. With rotary positions alone it begins lower, but it rises most, by 0.38 to 0.48 in
-# these runs. Why? In 512 tokens the features that turn slowly come to angles that they never had in
-# 128. Let these alone turn four times as slowly, and the last places need 0.27 to 0.72 bits less.
-#      Let the others do so, and the last places gain 0.07 at most, while the first lose 0.39 to
-#      0.47. With all of them but the window it rises by about 0.2. None of these five uses texts
-#      longer than those that it learned from; published models are trained further on long texts.
+# *Bits per token at three stretches of texts of 512 tokens: the median of three seeds, which are
+# the small dots.* Later tokens have more text before them, and yet no model predicts them better.
+# Without any positions the loss stays nearly the same, 0.06 to 0.08 bits more at the end. With
+# rotary positions alone it begins lower, but it rises most, by 0.38 to 0.48 in these runs. Why? In
+# 512 tokens the features that turn slowly reach angles that they never had in 128. Let these alone
+# turn four times as slowly, and the last places need 0.27 to 0.72 bits less. Let the others do so,
+# and the last places gain 0.07 at most, while the first lose 0.39 to 0.47. With all changes but the
+# window it rises by about 0.2. None of these decoders was trained on longer texts; published models
+# are.
 #
 # ## Writing with a cache
 #
@@ -593,10 +594,11 @@ experiments.write_on("It is a truth", ModernDecoder, generate_with_cache)
 # which it writes before your eyes, and shows for each token what else it might have written.
 #
 # ## It answers
-# Now a model that others trained. **SmolLM2-135M-Instruct** is a Llama of 30 layers: d_model = 576,
-# 9 heads over 3 of keys and values, d_ff = 1 536, a base of 100 000, one table of 49 152 tokens.
-# Its 134.5 million numbers lie in a file of 98 MB, 4 bits for most of them, and become float32 when
-# they are read. The file is not part of the course; `autograder data fetch smollm2` fetches it.
+# Now run a model that others trained. **SmolLM2-135M-Instruct** is a Llama of 30 layers: d_model =
+# 576, 9 heads over 3 of keys and values, d_ff = 1 536, a base of 100 000, one table of 49 152
+# tokens. Its 134.5 million numbers lie in a file of 98 MB, 4 bits for most of them, and become
+# float32 when they are read. The file is not part of the course; `autograder data fetch smollm2`
+# fetches it.
 #
 # It was trained to continue texts in which two people take turns, so a question becomes such a
 # text. `<|im_start|>` and `<|im_end|>` are tokens of their own, and the second is the EOS at which
@@ -640,12 +642,12 @@ def cache_bytes(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2
 experiments.draw_caches(cache_bytes)
 
 # %% [markdown]
-# *Bytes of keys and values for one text against its length, in 16 bits, with the
-# published sizes.* Llama 2 keeps half a mebibyte for each token. Llama 3, with a quarter of the
-# heads of keys and values, keeps a quarter of that. Mistral's line lies on that of Llama 3 up to
-# its window of 4 096 tokens, and never gets above half a gibibyte. GPT-3, with 96 layers and a head
-# of keys for each of its 96 heads of queries, would keep 36 GiB for 8 192 tokens. That is the
-# reason for grouped queries and windows: not a lower loss, but how many texts fit on a GPU at once.
+# *Size of the cache of one text against its length, in 16 bits, with the published sizes.* Llama 2
+# keeps half a mebibyte for each token. Llama 3, with a quarter of the heads of keys and values,
+# keeps a quarter of that. Mistral's line lies on that of Llama 3 up to its window of 4 096 tokens,
+# and never gets above half a gibibyte. GPT-3, with 96 layers and a head of keys for each of its 96
+# heads of queries, would keep 36 GiB for 8 192 tokens. That is the reason for grouped queries and
+# windows: not a lower loss, but how many texts fit on a GPU at once.
 #
 # ## Limits
 # - Everything here was trained for a minute, at half a million parameters. What a change brings
@@ -675,24 +677,14 @@ experiments.draw_caches(cache_bytes)
 
 # %% [markdown]
 # ## Summary
-# Today's decoder has the plan of 2017 and other parts in it. At half a million parameters, one of
-# eight changes clearly lowered the loss by itself, rotary positions, and all but the window
-# together did better than any alone. Grouped queries and windows have their reason
-# elsewhere, in the bytes of the cache, and query-key norms in long trainings of large models. How
-# the table began made a larger difference than most of the changes.
+# Today's decoder has the plan of 2017 and other parts in it. At half a million parameters, only one
+# of eight changes clearly lowered the loss alone, rotary positions; all but the window together
+# lowered it most. Grouped queries and windows have their reason elsewhere, in the bytes of the
+# cache, and query-key norms in long trainings of large models. How the table began made a larger
+# difference than most of the changes.
 #
-# ## The whole course in a few sentences
-# You began with a weighted average of examples, whose weights came from a similarity. Query, key
-# and value became three learned views of a token, scores were divided by √d and masked, and
-# several heads did this side by side: that is attention. Positions, residuals and norms turned it
-# into a deep model. Training and decoding turned this into a translator, a language model and a
-# classifier of images. Your layers ran two models that others had trained, a BERT and one that
-# answers, and now you can read, and build, what is trained today.
-#
-# **Where to go next.** Train a model on your own sentences, with `python -m attention.train`.
-# Read a paper from the lists of this course beside your code. Write the tiles of lesson 18 as one
-# kernel, in Triton on a GPU. And when you read of a result, ask: compared with what, and over how
-# many seeds?
+# **Next** [21 · What makes it answer?](../21_answers/21_answers.ipynb) You will take apart what
+# made SmolLM2 answer: its 4 bits, its prompt, its training, and its speed.
 #
 # ## Open questions
 # No points, no check.

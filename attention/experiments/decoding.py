@@ -119,17 +119,19 @@ def next_letter(model: Transformer, corpus: Corpus, number: int, written: str) -
 
 
 def next_letters(scores: Mapping[str, Tensor], corpus: Corpus) -> Any:
-    """Draw the probabilities of the seven best letters; where some were dropped, count the rest.
+    """Draw the probabilities of the twelve best letters; where some were dropped, count the rest.
 
     scores   title → scores (1, V), one for each panel; the first says which letters are shown
     returns  the Axes
     """
-    shown = next(iter(scores.values()))[0].topk(7).indices
-    names = [corpus.target_vocabulary.tokens[i] for i in shown]
-    axes = plots.panels(columns=len(scores), width=3.1, height=2.2)
+    shown = next(iter(scores.values()))[0].topk(12).indices
+    names = ["EOS" if i == EOS else corpus.target_vocabulary.tokens[i] for i in shown]
+    axes = plots.panels(rows=len(scores), width=6.5, height=1.4)
     for ax, (title, row) in zip(axes, scores.items(), strict=True):
         plots.bars(torch.softmax(row[0], dim=0)[shown], names, ax, title=title)
-        ax.set_ylabel("probability" if ax is axes[0] else "")
+        for number, score in zip(ax.texts, row[0, shown], strict=True):
+            number.set_text("–" if score.isinf() else number.get_text())
+        ax.set(ylabel="probability", ylim=(0, 0.75))
         if row.isinf().any():
             print(f"{title}: {row.isfinite().sum().item()} of {row.shape[1]} tokens can be drawn")
     return axes
@@ -138,15 +140,15 @@ def next_letters(scores: Mapping[str, Tensor], corpus: Corpus) -> Any:
 def wider_beams() -> Any:
     """Draw how probable and how long translations are that wider beams find; returns the Axes.
 
-    Recorded for lesson 14: three early translators, 80 numbers, no length penalty; only the width
-    changes.
+    Recorded for lesson 14: three early translators, 80 numbers; the width changes, and the penalty.
     """
     records, widths = recorded.read("translation", "beam and length penalty"), (1, 2, 4, 8, 32)
     axes = plots.panels(columns=2, width=4.2, height=2.8, share=False)
     for ax, what in zip(axes, ("log-probability", "letters"), strict=True):
         for record in records:
-            ax.plot(widths, record[f"{what}, 0.0"], ".-", label=f"seed {record['seed']}")
-        ax.set(xlabel="beam", ylabel=f"{what} of a number", xscale="log")
+            (line,) = ax.plot(widths, record[f"{what}, 0.0"], ".-", label=f"seed {record['seed']}")
+            ax.plot(widths, record[f"{what}, 1.0"], ":", color=line.get_color())
+        ax.set(xlabel="width of the beam", ylabel=f"{what} of a number", xscale="log")
         ax.set_xticks(widths, widths)
         ax.minorticks_off()
     axes[1].axhline(records[0]["letters_wanted"], color=plots.GREY, linestyle="--")

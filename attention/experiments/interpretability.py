@@ -386,19 +386,24 @@ def last_row(model: nn.Module, corpus: Corpus) -> tuple[Tensor, Tensor]:
 
 
 def draw_rows(weights: Tensor, values: Tensor, other: Tensor) -> None:
-    """Draw weights above others with the same output: a learner's, and what `largest_change` finds.
+    """Draw other weights with the same output: a learner's, and what `largest_change` finds.
+
+    The weights themselves are outlined in both panels.
 
     weights, other  (T,)
     values          (T, d)
     """
-    axes, searched = plots.panels(3, width=7.5, height=1.4), largest_change(weights, values)
-    rows = {"as it is": weights, "random direction": other, "searched": searched}
+    axes, searched = plots.panels(2, width=7.5, height=1.9), largest_change(weights, values)
+    rows = {"random direction": other, "searched": searched}
     for ax, (label, row) in zip(axes, rows.items(), strict=True):
-        ax.bar(range(len(row)), row, color=plots.BLUE)
+        ax.bar(range(len(row)), row, color=plots.SKY)
+        ax.step(range(len(row)), weights, color=plots.BLACK, lw=1, where="mid", label="the model's")
         moved, error = (row - weights).abs().sum() / 2, ((row - weights) @ values).abs().max()
-        ax.set(title=f"{label}: {moved:.2f} of the weight moved, output off by {error:.0e}")
-        print(f"{label:<17} smallest weight {row.min():.1e}   sum {row.sum():.12f}")
+        ax.set(title=f"{label}: {moved:.0%} of the weight has moved", ylabel="weight")
+        print(f"{label:<17} smallest weight {row.min():.1e}   sum {row.sum():.12f}", end="   ")
+        print(f"output off by {error:.0e}")
     ax.set(xlabel="position that the decoder has read")
+    plots.legend(axes[0], fontsize=9)
 
 
 def movable_weight() -> dict[str, Any]:
@@ -483,10 +488,11 @@ def turn_gates(model: nn.Module, batch: Batch, importance: Mapping[str, Tensor])
             answers = batch.target.flatten()
             loss = F.cross_entropy(scores, answers, ignore_index=PAD, reduction="sum")
             losses.append(loss.item() / len(batch.source))
-        label = f"{part}, head {head}: {importance[part][head]:.3f}"
+        layer = part.removesuffix(".attention")
+        label = f"{layer}, head {head}: importance {importance[part][head]:.3f}"
         ax.plot(steps, losses, "o-", color=colour, label=label)
     ax.set(xlabel="gate", ylabel="loss per number")
-    plots.legend(ax, fontsize=8, title="importance: mean size of the slopes at 1")
+    plots.legend(ax, fontsize=9)
 
 
 def nearest_inputs(identifiability: Any, model: Any, batch: Batch) -> float:

@@ -367,11 +367,9 @@ def show_similar() -> Tensor:
     """Draw the published model's cosines of all pairs of SENTENCES; returns them."""
     (row,) = recorded("similar", model=PUBLISHED)
     cosines = torch.tensor(row["cosines"])
-    ax = plots.signed(cosines)
-    ax.set_yticks(range(len(sentences.SENTENCES)), sentences.SENTENCES)
-    ax.set_xticks(
-        range(len(sentences.SENTENCES)), [str(n + 1) for n in range(len(sentences.SENTENCES))]
-    )
+    ax, places = plots.signed(cosines), range(len(sentences.SENTENCES))
+    ax.set_yticks(places, [f"{text}  {n}" for n, text in enumerate(sentences.SENTENCES, start=1)])
+    ax.set_xticks(places, [n + 1 for n in places])
     return cosines
 
 
@@ -433,14 +431,15 @@ def draw_found() -> float:
 
     returns  the stand-in's share of those found first
     """
-    names = (*sentences.WORD_SEARCHES, *MODELS)
-    rows = {name: recorded("retrieval", model=name) for name in names}
-    left, right = plots.panels(1, 2, width=4.4, height=2.6, share=False)
+    rows = {name: recorded("retrieval", model=name) for name in (*sentences.WORD_SEARCHES, *MODELS)}
+    best_first = sorted(rows, key=lambda name: -median(row["first"] for row in rows[name]))
+    names = {PUBLISHED: "all-MiniLM-L6-v2", UNTRAINED: "all-MiniLM-L6-v2, untrained"}
+    left, right = plots.panels(1, 2, width=4.6, height=2.6, share=False)
     for ax, key, title in ((left, "first", "found first"), (right, "among_ten", "among ten")):
-        shares = {name: [row[key] for row in rows[name]] for name in names}
-        seeds.dots(shares, ax, title, shares=True)
-        for name in names:
-            print(f"{title:12} {name:20}", ", ".join(f"{one:.2f}" for one in shares[name]))
+        shares = {names.get(name, name): [row[key] for row in rows[name]] for name in best_first}
+        seeds.dots(shares, ax, title, "share of the first lines", shares=True)
+        for name, found in shares.items():
+            print(f"{title:12} {name:28}", ", ".join(f"{one:.2f}" for one in found))
     right.set_yticklabels([])
     return float(rows[SMALL][0]["first"])
 
@@ -539,23 +538,24 @@ def draw_identifiability() -> float:
 
 
 def draw_effective() -> None:
-    """Draw raw beside effective attention, for texts shorter and longer than d_head."""
-    left, middle, right = plots.panels(1, 3, width=2.9, share=False)
+    """Draw how much attention lies in the null space, and the weight on [CLS], by length."""
+    left, right = plots.panels(1, 2, width=4.2, share=False)
     for model, colour in ((PUBLISHED, plots.BLUE), (UNTRAINED, plots.GREY)):
         rows = recorded("effective", model=model)
         for number, row in enumerate(rows):
             style = {"color": colour, "alpha": 0.7, "markersize": 3}
             left.plot(LENGTHS, row["share"], "o-", label=None if number else model, **style)
-            middle.plot(LENGTHS, row["likeness"], "o-", **style)
-            raw, shortest = zip(*row["cls"], strict=True)
-            right.plot(LENGTHS, raw, "o-", **style)
-            right.plot(LENGTHS, shortest, "o:", **style)
+            if model == PUBLISHED:
+                for which, line, weights in zip(
+                    ("raw", "effective"), ("o-", "o:"), zip(*row["cls"], strict=True), strict=True
+                ):
+                    right.plot(LENGTHS, weights, line, label=None if number else which, **style)
         lengths = [row["length"][-1] for row in rows]
         print(f"{model:10} values of [CLS] beside the mean: {median(lengths):.2f} as long")
-    titles = ("in the null space", "correlation", "on [CLS]")
-    for ax, title in zip((left, middle, right), titles, strict=True):
+    for ax, title in ((left, "in the null space"), (right, "on [CLS]")):
+        ax.axvline(32, color=plots.BLACK, linewidth=0.8, zorder=0)
         ax.set(title=title, xlabel="pieces", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
-    plots.legend(left, fontsize=8, loc="center left")
+        plots.legend(ax, fontsize=9, loc="upper left" if ax is left else "upper right")
 
 
 def draw_attribution() -> None:

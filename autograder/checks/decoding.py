@@ -194,7 +194,7 @@ def _nucleus(row, p):
     rests_on=(
         "Keep the fewest tokens of each row whose probabilities reach p together",
         "the token that makes the sum reach p included",
-        "up to and with the one that reaches p; all others become -inf",
+        "up to and including the one that reaches p; all others become -inf",
         "p between 0 and 1, both excluded",
     ),
     stages={

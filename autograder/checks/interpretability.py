@@ -488,7 +488,7 @@ def _by_weights(model, source, target):
 @check(
     without={"large": "ids, and weights from 0 to 1 go in"},
     rests_on=(
-        "a query whose token stood before, once or several times",
+        "a query whose token occurred before, once or several times",
         "the sum of its weights on the positions right after these earlier occurrences",
         "the mean over all such queries of all sentences",
     ),

@@ -523,7 +523,7 @@ def _paired(weight, n_heads):
 
 @check(
     rests_on=(
-        "Bring their rows into the first, in each head by itself",
+        "Bring their rows into the first order, in each head separately",
         "the rows 0, d_head / 2, 1, d_head / 2 + 1, and so on",
         "Raises ValueError if the rows cannot be cut into heads of an even number of features",
     ),

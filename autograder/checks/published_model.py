@@ -100,7 +100,7 @@ def _cut(word, vocabulary):
         "What you have taken you never give back",
         'if nothing fits any more, the whole word becomes `["[UNK]"]`',
         "Capital and small letters are different letters.",
-        '{piece: id}; a piece that goes on with a word begins with "##"',
+        '{piece: id}; a piece that continues a word begins with "##"',
     ),
 )
 def wordpiece(student, draw):
