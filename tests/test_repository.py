@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 
 from attention.chat import __main__ as chat
 from attention.search import __main__ as search
+from attention.teach import __main__ as teach
 from attention.train import __main__ as train
 from attention.translate import __main__ as translate
 from attention.write import __main__ as write
@@ -97,6 +98,7 @@ def is_attentions(words):
     """The command that trains, translates, writes or searches takes these words."""
     programs = {"attention.search": search, "attention.train": train}
     programs |= {"attention.translate": translate, "attention.write": write, "attention.chat": chat}
+    programs |= {"attention.teach": teach}
     assert words[1] == "-m"
     files = [place for place, word in enumerate(words) if word in ("<", ">")]
     programs[words[2]].parser().parse_args(words[3 : min(files, default=None)])

@@ -85,6 +85,7 @@ MAY_IMPORT = {
     "search": (*TRAIN, *LESSON),
     "translate": (*TRAIN, *LESSON),
     "chat": (*TRAIN, *LESSON),
+    "teach": (*TRAIN, *LESSON),
     "write": (*TRAIN, *LESSON),
     "experiments": (*TRAIN, *LESSON),
     **dict.fromkeys(TRAIN, LESSON),

@@ -20,7 +20,7 @@ def test_folded_code_stands_where_it_ran(path):
     text = re.sub(r"^# ?", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     ran = "\n".join(
         _flat(module.read_text(encoding="utf-8"))
-        for folder in ("attention/experiments", "benchmarks")
+        for folder in ("attention/experiments", "attention/train/core", "benchmarks")
         for module in (ROOT / folder).glob("*.py")
     )
     assert [code for code in FOLD.findall(text) if _flat(code).strip() not in ran] == []

@@ -6,6 +6,7 @@ computes, lesson 08's byte-pair encoding cuts the texts, lesson 13's filters dra
 
 import argparse
 import contextlib
+import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ import torch
 from attention.chat import mine
 from attention.provided.models.decoders import smollm2
 from attention.train.command import status_of
+from attention.train.core import low_rank
 from attention.train.core.sampling import Sampling, add_options, check
 from attention.train.pieces import collected
 from attention.train.runs.settings import Parser
@@ -34,7 +36,15 @@ def parser() -> Parser:
         "answer.",
     )
     made.add_argument(
-        "--system", default=smollm2.SYSTEM, metavar="TEXT", help="what the model is told first"
+        "--system",
+        metavar="TEXT",
+        help="what the model is told first (default: the words of its makers, with --lora nothing)",
+    )
+    made.add_argument(
+        "--lora",
+        type=Path,
+        metavar="FILE",
+        help="answer as `python -m attention.teach` has taught it",
     )
     made.add_argument(
         "--mine",
@@ -65,13 +75,16 @@ def run(options: argparse.Namespace) -> int:
     if options.mine is not None:
         print(f"trying your pieces in {options.mine} …", file=sys.stderr, flush=True)
         mine.use(options.mine, smollm2.read())
-    writer = published(torch.device("cpu"))
+    lora, system = options.lora, options.system
+    if system is None:
+        system = low_rank.SYSTEM if lora else smollm2.SYSTEM
+    writer = published(torch.device("cpu"), functools.partial(low_rank.add, lora) if lora else None)
     tokens = writer.pieces
     how = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
     messages: list[tuple[str, str]] = []
     while said := _asked():
         messages.append(("user", said))
-        read = tokens.encode(smollm2.prompt(messages, options.system))
+        read = tokens.encode(smollm2.prompt(messages, system))
         if len(read) + options.length > smollm2.ROOM:
             raise ValueError(
                 f"the conversation has {len(read)} tokens, and with an answer of {options.length} "
