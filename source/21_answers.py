@@ -15,6 +15,9 @@
 # - read texts longer than those of the training, with another **base**.
 #
 # **Time** 95 minutes · **Points** 14 · **GPU** not needed · **You need** lessons 08, 13, 15 and 20
+#
+# `autograder data fetch smollm2` fetches the model, 98 MB. Without it you can do all exercises, and
+# you see what was recorded; a few cells say that the model is not here.
 
 # %%
 import copy
@@ -26,6 +29,8 @@ from torch.nn import functional as F
 from attention.provided import demand
 from attention.provided.data.tokens import PAD
 from autograder import check
+
+torch.set_num_threads(1)  # the small models are faster on one core
 
 # %% [markdown]
 # ## 98 megabytes
@@ -114,9 +119,82 @@ from attention.answers import quantize
 check.quantize(quantize)
 
 # %% [markdown]
-# ## A text that an answer continues
+# What does rounding cost? The small writer of lesson 20 ships in 16 bits, so it can be rounded and
+# compared with itself. Its matrices are rounded by your `quantize`; then it reads a novel that it
+# was not trained on.
+#
+# ### Predict first
+# With how many bits for each code, in blocks of 32, does the loss rise by less than 0.01 bits per
+# character?
+
+# %%
+prediction = None  # from 2 to 8; None skips this
+
+# %% demo=true
+from attention.experiments import answers as experiments
+from attention.provided.predictions import compare
+
+enough = experiments.draw_quantized(quantize)
+compare(prediction, enough, "bits that are enough")
+
+# %% [markdown]
+# CAPTION-QUANT
+#
+# The published file holds SmolLM2 in 4 bits only. What they cost it cannot be measured from the
+# file: its weights of 16 bits would be needed. What can be measured is one more rounding.
+
+# %% demo=true
+experiments.show_rounded_again()
+
+# %% [markdown]
+# TEXT-AGAIN
+#
+# ## A text that goes on with an answer
+# A language model continues a text, and nothing else. Four texts that contain the same question
+# are read here by the same numbers, which your `unpack_q4` took out of the file:
+
+# %% demo=true
+from attention.experiments import modern_decoder
+from attention.modern_decoder import ModernDecoder, generate_with_cache
+from attention.provided.models.decoders import smollm2
+
+question = "What is the capital of France?"
+texts = (
+    question,
+    f"Question: {question}\nAnswer:",
+    f"<|im_start|>user\n{question}<|im_end|>\n",
+    f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n",
+)
+goes_on = modern_decoder.writer(ModernDecoder, generate_with_cache, unpack_q4=unpack_q4)
+for text in texts:
+    print(repr(text), "→", repr(goes_on(text, 30)), end="\n\n")
+
+# %% [markdown]
+# TEXT-FOUR
+#
+# ### Examples
+# In lesson 15 three examples in front of a question said what was wanted. Do they say it by their
+# answers? If so, wrong answers should spoil it. As a control, the answers of the three examples
+# change places, so that each stands at another one's question (Min et al., 2022, tried this on
+# larger models).
+
+# %% demo=true
+experiments.draw_prompts()
+
+# %% [markdown]
+# TEXT-PROMPTS
 #
 # ## Taught by its answers alone
+# A prompt changes what stands in front of an answer, and no number of the model. What it does not
+# know at all, no prompt brings out. Ask SmolLM2 for the number of lesson 02:
+
+# %% demo=true
+asked = smollm2.prompt([("user", "In German: nine hundred thirty one")], system="")
+print(goes_on(asked, 30))
+
+# %% [markdown]
+# So it has to learn, from pairs of a question and an answer. Two things differ from the training in
+# lesson 20: which tokens count, and which numbers change.
 #
 # ### Exercise 21.3 · `answer_loss`
 # ●●○ medium · 10 minutes · 2 points
@@ -143,6 +221,17 @@ from attention.answers import answer_loss
 check.answer_loss(answer_loss)
 
 # %% [markdown]
+# ### Two thin matrices
+# Adam keeps two averages for each number that learns (lesson 11). For all 134.5 million this takes
+# 2.2 GB with weights and gradients, and whoever teaches the model ten things has ten models of
+# 538 MB. Hu et al. (2022) left the weights as they are, and put beside each matrix W a product of
+# two thin ones:
+#
+# $$W x + \text{scale} \cdot B A x, \qquad A: (r, d_\text{in}), \quad B: (d_\text{out}, r)$$
+#
+# The product B A has the size of W, but its **rank** is at most r, as in lesson 04. With r = 8, the
+# 576 · 576 numbers of W_q stay, and 8 · (576 + 576) learn. This is **LoRA**, low-rank adaptation.
+#
 # ### Exercise 21.4 · `LowRank`
 # ●●○ medium · 18 minutes · 3 points
 #
@@ -175,8 +264,45 @@ from attention.answers import LowRank
 check.LowRank(LowRank)
 
 # %% [markdown]
-# ## Several tokens in one call
+# Now teach it. All 210 matrices of the layers got a LowRank of rank 8, and these learned from
+# questions such as *In German: nine hundred thirty one*, with answers such as
+# *neunhunderteinunddreißig*, all below 1 000. Forty numbers were kept out, for the test.
 #
+# FOLD-LORA
+
+# %% demo=true
+from attention.experiments import low_rank
+
+low_rank.draw_teaching()
+
+# %% [markdown]
+# TEXT-LORA
+#
+# ## Several tokens in one call
+# For each token that it writes, the model reads all of its weights and multiplies them with one
+# vector. Reading five tokens takes hardly longer than reading one: the time goes into moving the
+# weights (lesson 12). So let something cheap guess the next tokens, a **draft**, and let the model
+# read the whole draft in one call. That gives its probabilities at each place, and where the draft
+# was right, tokens have been won. This is **speculative decoding** (Leviathan et al., 2023).
+#
+# Which tokens of the draft may stay? Only by the right rule does the text have the same
+# distribution as if the model had drawn every token itself. Look at one place. The draft draws x
+# with probability q(x), the model wants p(x).
+#
+# - Keep x with probability min(1, p(x) / q(x)). Then x comes out with min(q(x), p(x)).
+# - What is missing to p(x) is max(0, p(x) − q(x)). Over all x, this sums to just the probability
+#   that a draft is rejected. So after a rejection draw from there.
+#
+# By hand, for three tokens:
+
+# %%
+p, q = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.7, 0.1])
+kept = torch.minimum(p, q)
+rest = (p - q).clamp(min=0)
+print("kept", kept, " rejected", 1 - kept.sum())
+print("then", rest / rest.sum(), " in all", kept + rest)
+
+# %% [markdown]
 # ### Exercise 21.5 · `accept`
 # ●●● hard · 18 minutes · 3 points
 #
@@ -211,13 +337,55 @@ from attention.answers import accept
 check.accept(accept)
 
 # %% [markdown]
+# FOLD-SPECULATE
+#
+# With temperature 0, p is 1 for the best token and 0 for all others. Then a draft stays exactly as
+# far as it agrees, and the text must be the one of `generate_with_cache`, token for token. The
+# draft for the small writer counts which token followed which two in its novels:
+
+# %% demo=true
+from attention.experiments import speculative_decoding
+
+speculative_decoding.show_same_text(accept)
+
+# %% [markdown]
+# At temperature 1 only frequencies can show it.
+
+# %% demo=true
+_ = speculative_decoding.draw_frequencies(accept)
+
+# %% [markdown]
+# CAPTION-FREQ
+
+# %% demo=true
+_ = speculative_decoding.draw_tokens_per_call()
+
+# %% [markdown]
+# CAPTION-CALLS
+#
 # ## The first token
+# A cache grows with the text. Lesson 20's window drops the oldest keys, but SmolLM2 was trained
+# without a window. Where do its heads look?
+
+# %% demo=true
+from attention.experiments import long_texts
+
+_ = long_texts.draw_first_token()
+
+# %% [markdown]
+# CAPTION-FIRST
+#
+# The weights of a query sum to 1, even if a head finds nothing that it looks for. They have to go
+# somewhere, and all queries see the first token. Xiao et al. (2024) call it an **attention sink**.
+# What happens when a window drops it?
 #
 # ### Exercise 21.6 · `keep_sinks`
 # ●○○ easy · 8 minutes · 1 point
 #
 # Shorten a cache: of its P positions, the first `n_first` and the last `window` stay, in their
 # order, in the keys and the values of each layer. Where the two overlap, a position stays once.
+# Either number may be 0. (The keys are kept as they were before they were turned, and positions are
+# counted from the first key that is left: so nothing else has to change.)
 #
 # <details><summary>Hint 1 · which positions</summary>
 #
@@ -231,7 +399,25 @@ from attention.answers import keep_sinks
 check.keep_sinks(keep_sinks)
 
 # %% [markdown]
+# SmolLM2 reads the beginning of a novel, 1 536 tokens in pieces of 16. After each piece the cache is
+# shortened.
+
+# %% demo=true
+_ = long_texts.draw_streams()
+
+# %% [markdown]
+# CAPTION-STREAMS
+
+# %% demo=true
+_ = long_texts.show_stream(keep_sinks)
+
+# %% [markdown]
+# TEXT-STREAM
+#
 # ## Longer than in training
+# Lesson 20's last figure but one showed that rotary decoders read badly beyond the lengths of their
+# training: the pairs that turn slowly come to angles that they never had. Let them turn more slowly,
+# and leave the fast ones, which tell neighbours apart, as they are. One number does both.
 #
 # ### Exercise 21.7 · `stretched_base`
 # ●●○ medium · 6 minutes · 1 point
@@ -255,6 +441,71 @@ from attention.answers import stretched_base
 check.stretched_base(stretched_base)
 
 # %% [markdown]
-# ## Summary
+# The small writer learned from passages of 128 tokens. Here it reads 512.
+
+# %% demo=true
+_ = long_texts.draw_stretched(stretched_base)
+
+# %% [markdown]
+# CAPTION-STRETCHED
 #
+# ## What it cannot do
+# TEXT-CANNOT
+#
+# ## Something of your own
+# Teach SmolLM2 something of yours. A text file holds a question and an answer in each line, with a
+# tab between them (in a clone of the course):
+#
+# ```sh
+# python -m attention.teach pairs.txt --to taught.safetensors
+# python -m attention.chat --lora taught.safetensors
+# ```
+#
+# Keep some questions out, and say how many of them it answers, before and after. What else did it
+# forget?
+
+# %%
+# Your own experiment. It is handed in with the notebook, and not graded.
+
+# %% [markdown]
+# ## Summary
+# TEXT-SUMMARY
+#
+# ENDING
+#
+# ## Open questions
+# No points, no check.
+# 1. A block of Q4_1 holds 32 weights. What would blocks of 16 and of 256 weights cost, and what
+#    would they bring?
+# 2. With `B` random and `A` zero, nothing would change at first, either. What if both were zero?
+# 3. A draft that is always right is kept as a whole. Why does the model still have to read it?
+
+# %% [markdown] answer=true
+# <details><summary>Answers</summary>
+#
+# 1. Scale and smallest value take 32 bits a block: 2 bits a number with 16, 1/8 with 256. In a
+#    larger block the smallest and the largest lie further apart, so the rounding errors are larger.
+# 2. The gradient of A contains B as a factor, that of B contains A. Both would be zero, and
+#    nothing would ever change.
+# 3. Only its own probabilities say whether the draft is right.
+#
+# </details>
+
+# %% [markdown]
 # ## References
+# - E. Frantar et al. (2023). *GPTQ: accurate post-training quantization for generative pre-trained
+#   transformers.* [arXiv:2210.17323](https://arxiv.org/abs/2210.17323)
+# - L. Ouyang et al. (2022). *Training language models to follow instructions with human feedback.*
+#   [arXiv:2203.02155](https://arxiv.org/abs/2203.02155)
+# - S. Min et al. (2022). *Rethinking the role of demonstrations: what makes in-context learning
+#   work?* [arXiv:2202.12837](https://arxiv.org/abs/2202.12837)
+# - E. Hu et al. (2022). *LoRA: low-rank adaptation of large language models.*
+#   [arXiv:2106.09685](https://arxiv.org/abs/2106.09685)
+# - Y. Leviathan, M. Kalman, Y. Matias (2023). *Fast inference from Transformers via speculative
+#   decoding.* [arXiv:2211.17192](https://arxiv.org/abs/2211.17192)
+# - G. Xiao et al. (2024). *Efficient streaming language models with attention sinks.*
+#   [arXiv:2309.17453](https://arxiv.org/abs/2309.17453)
+# - B. Peng et al. (2024). *YaRN: efficient context window extension of large language models.*
+#   [arXiv:2309.00071](https://arxiv.org/abs/2309.00071)
+# - L. B. Allal et al. (2025). *SmolLM2: when Smol goes big.*
+#   [arXiv:2502.02737](https://arxiv.org/abs/2502.02737)
