@@ -39,7 +39,7 @@ from attention.experiments.language_models import (
 )
 from attention.experiments.recorded import Experiment, read
 from attention.masked_attention import causal_mask, masked_attention
-from attention.multi_head_attention import split_heads
+from attention.multi_head_attention import share_heads, split_heads
 from attention.provided.data import novels
 from attention.provided.data.tokens import EOS
 from attention.provided.figures import plots, seeds
@@ -188,7 +188,7 @@ def draw_gate(SwiGLU: Piece) -> None:
         given = {
             u: unit(torch.stack([gate, torch.full_like(gate, u)], 1))[:, 0] for u in (2, 1, -1)
         }
-    named = {f"value {u}": y for u, y in given.items()}
+    named = {f"W_up gives {u}": y for u, y in given.items()}
     plots.lines(gate, named, xlabel="what the gate reads", ylabel="what comes out")
 
 
@@ -207,25 +207,23 @@ def show_loud(ModernAttention: Piece) -> float:
             with torch.no_grad():
                 attention.W_q.weight *= factor
                 attention.W_k.weight *= factor
-                sure.append(_largest_weight(attention, x))
+                weights = causal_weights(attention, x)[..., 32:, :]  # the second half's
+                sure.append(float(weights.amax(dim=-1).mean()))
         name = "with query-key norm" if qk_norm else "without"
         print(f"{name:26}{sure[0]:14.2f}" + "".join(f"{one:8.2f}" for one in sure[1:]))
         found[qk_norm] = sure[-1]
     return found[False]
 
 
-def _largest_weight(attention: Any, x: Tensor) -> float:
-    """The mean over the second half of the queries, and over heads, of the largest weight.
-
-    Values are replaced by unit vectors, so that what attention returns are its weights.
-    """
-    heads = attention.n_heads
-    q, k = (split_heads(W(x), heads) for W in (attention.W_q, attention.W_k))
-    q, k = attention.norm_q(q), attention.norm_k(k)
+def causal_weights(attention: Any, x: Tensor) -> Tensor:
+    """The weights (B, H, T, T) of a ModernAttention without a window, which returns none itself."""
+    q = attention.norm_q(split_heads(attention.W_q(x), attention.n_heads))
+    k = attention.norm_k(split_heads(attention.W_k(x), attention.n_kv_heads))
     position = torch.arange(x.shape[1], dtype=torch.float32)
-    q, k = rotary(q, position), rotary(k, position)
-    _, weights = masked_attention(q, k, k, causal_mask(x.shape[1]), return_weights=True)
-    return float(weights.amax(dim=-1)[..., x.shape[1] // 2 :].mean())
+    q, k = (rotary(each, position, attention.base) for each in (q, k))
+    k = share_heads(k, attention.n_heads)
+    weights: Tensor = masked_attention(q, k, k, causal_mask(x.shape[1]), return_weights=True)[1]
+    return weights
 
 
 def compare_with_transformers(ModernDecoder: Piece, pair_up: Piece) -> dict[str, float]:
@@ -410,6 +408,7 @@ def draw_long() -> float:
     for one in read(LESSON, "turned"):
         ends = [f"{name} {one[name][0]:.2f} {one[name][-1]:.2f}" for name in one if name != "seed"]
         print(f"rotary, seed {one['seed']}, first and last places:", ", ".join(ends))
+    ax.axvline(0.5, color=plots.GREY, linewidth=1, linestyle="--", label="trained up to here")
     ax.set(xlabel="place in the text", ylabel="bits per token")
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return more["2017"]
