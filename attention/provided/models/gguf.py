@@ -21,7 +21,8 @@ BLOCK = 32  # numbers of a block that share a scale
 # Types of values in the header, as `struct` writes them; 8 is a text, 9 a list.
 PLAIN = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-PAIRS = np.float32([(byte % 16, byte // 16) for byte in range(256)])  # the halves of a byte
+# The halves of each byte.
+PAIRS = np.array([(byte % 16, byte // 16) for byte in range(256)], np.float32)
 
 
 class Stored(NamedTuple):
