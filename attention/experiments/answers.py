@@ -206,8 +206,8 @@ EXPERIMENTS = {
         again={"model": long_texts.SMALL, "kept": "4 others, the last", "seed": 0},
     ),
     "another base": Experiment(
-        points=_each(name=long_texts.NAMES),
+        points=_each(name=long_texts.SETTINGS),
         run=long_texts.with_a_base,
-        again={"name": "stretched"},
+        again={"name": "stretched by 4"},
     ),
 }

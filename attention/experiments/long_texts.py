@@ -41,7 +41,7 @@ KEPT = {  # how many of them at the beginning; None: nothing is cut
     "4 first, the last": 4,
     "4 others, the last": 4,
 }
-FACTOR, D_HEAD, BASE = 4, 32, 10_000.0
+D_HEAD, BASE = 32, 10_000.0  # of the small writer
 CHARACTERS, BRIEFLY = 150_000, 30_000  # of the text for the bases: recorded, and in the notebook
 
 
@@ -146,17 +146,14 @@ def stream(model: str, kept: str, seed: int, keep_sinks: Piece) -> dict[str, Any
 # Another base
 
 
-NAMES = (
-    *("as in training", "stretched", "the other way"),
-    *("as in training, window", "stretched, window"),
-)
-
-
-def setting(name: str, stretched_base: Piece) -> tuple[float, int | None]:
-    """The base and the window of one of the NAMES."""
-    factor = FACTOR if "stretched" in name else 1 / FACTOR
-    base = BASE if "training" in name else stretched_base(BASE, D_HEAD, factor)
-    return base, POSITIONS[SMALL] if "window" in name else None
+SETTINGS = {  # by which factor the base is stretched, and the window
+    "as in training": (1, None),
+    "stretched by 4": (4, None),
+    "stretched by 16": (16, None),
+    "stretched by 1/4": (1 / 4, None),
+    "as in training, window": (1, POSITIONS[SMALL]),
+    "stretched by 4, window": (4, POSITIONS[SMALL]),
+}
 
 
 def places(base: float, window: int | None, characters: int = CHARACTERS) -> dict[str, float]:
@@ -168,11 +165,11 @@ def places(base: float, window: int | None, characters: int = CHARACTERS) -> dic
 
 
 def with_a_base(name: str, stretched_base: Piece) -> dict[str, float]:
-    """Bits per token by place for one of the settings."""
-    base, window = setting(name, stretched_base)
-    return {place: round(bits, 3) for place, bits in places(base, window).items()} | {
-        "base": round(base)
-    }
+    """Bits per token by place for one of the SETTINGS, and the base."""
+    factor, window = SETTINGS[name]
+    base = stretched_base(BASE, D_HEAD, factor)
+    found = places(base, window)
+    return {place: round(bits, 3) for place, bits in found.items()} | {"base": round(base)}
 
 
 # What the lesson draws and prints
@@ -248,8 +245,8 @@ def draw_stretched(stretched_base: Piece) -> dict[str, float]:
     returns  {setting: bits per token at the last places}
     """
     ax, found = plots.panels(width=6.0, height=3.0), {}
-    for number, name in enumerate(NAMES):
-        base, window = setting(name, stretched_base)
+    for number, (name, (factor, window)) in enumerate(SETTINGS.items()):
+        base = stretched_base(BASE, D_HEAD, factor)
         with one_thread():
             bits = places(base, window, fewer(BRIEFLY, 4000))
         style = "--" if window else "-"
