@@ -55,6 +55,11 @@ def parser() -> Parser:
     add("--steps", type=int, default=100, help="how many, 8 examples each (default: %(default)s)")
     add("--rate", type=float, default=2e-3, help="at the first step (default: %(default)s)")
     add("--seed", type=int, default=0, help="of the update and of the order (default: %(default)s)")
+    add(
+        "--bfloat16",
+        action="store_true",
+        help="round what is multiplied: quicker where lscpu lists avx512_bf16 or amx_bf16",
+    )
     return made
 
 
@@ -78,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     how = (lesson.answer_loss, options.steps, options.rate, options.seed)
     tokens = smollm2.Tokens(file, bpe_encode)
-    watch(low_rank.teach(model, tokens, pairs, *how), options)
+    watch(low_rank.teach(model, tokens, pairs, *how, bfloat16=options.bfloat16), options)
     low_rank.save(options.to, model, options.rank)
     name = shlex.quote(str(options.to))
     print(f"taught in {time.monotonic() - begin:.0f} s: python -m attention.chat --lora {name}")

@@ -82,6 +82,7 @@ def teach(
     rate: float,
     seed: int = 0,
     size: int = 8,
+    bfloat16: bool = False,
 ) -> Iterator[float]:
     """Take steps of training on examples that are drawn at random; yields the loss of each step.
 
@@ -90,6 +91,7 @@ def teach(
     tokens       smollm2.Tokens
     answer_loss  lesson 21's
     size         examples of a step
+    bfloat16     factors of matrix products are rounded: quicker where the processor can multiply so
     """
     learned = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(learned, rate, weight_decay=0.0)
@@ -97,8 +99,9 @@ def teach(
     draw = random.Random(seed)
     for _ in range(steps):
         ids, lengths = batch(tokens, draw.sample(pairs, min(size, len(pairs))))
-        scores, _ = model(ids)
-        loss = answer_loss(scores, ids, lengths)
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+            scores, _ = model(ids)
+        loss = answer_loss(scores.float(), ids, lengths)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

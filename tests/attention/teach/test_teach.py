@@ -36,8 +36,9 @@ def learn(file, tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_what_was_taught_is_answered(learn, monkeypatch, capsys, tmp_path):
-    status, said, wrong = learn(TEXT, "--steps", "60")
+@pytest.mark.parametrize("words", [[], ["--bfloat16"]])
+def test_what_was_taught_is_answered(learn, monkeypatch, capsys, words):
+    status, said, wrong = learn(TEXT, "--steps", "60", *words)
     assert (status, wrong) == (0, "")
     assert said.startswith("2 examples; ") and said.count("\nstep ") == 7
     monkeypatch.setattr(sys, "stdin", io.StringIO("the cat\n"))
@@ -76,7 +77,7 @@ def test_a_file_that_is_missing_is_named(capsys):
 
 
 def test_ctrl_c_writes_nothing(learn, tmp_path, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         yield 1.0
         raise KeyboardInterrupt
 
