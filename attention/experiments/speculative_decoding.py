@@ -258,7 +258,7 @@ def show_same_text(accept: Piece, k: int = 4) -> bool:
     return torch.equal(new, best)
 
 
-def draw_frequencies(accept: Piece, runs: int = 2000) -> dict[str, float]:
+def draw_frequencies(accept: Piece, runs: int = 1000) -> dict[str, float]:
     """Draw how often the first two tokens are drawn with drafts, beside their exact probabilities.
 
     The wrong rule draws from p itself after a rejection. Printed is the total variation.
