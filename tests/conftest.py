@@ -24,8 +24,6 @@ NAMED = {
     "busy": re.compile(r"\bmark\.busy\b|add_marker"),
     "long": re.compile(r"\bmark\.long\b|add_marker"),
 }
-LARGE_CLASSES = ("test_attacks.py", "test_mixed_batch.py")
-NBGRADERS_STEPS = ("test_canary_stock", "test_the_same_attacks_earn_nothing_through_nbgrader")
 
 
 def pytest_configure():
@@ -46,25 +44,6 @@ def pytest_ignore_collect(collection_path, config):
         return None
     text = collection_path.read_text(encoding="utf-8")
     return None if all(pattern.search(text) for pattern in patterns) else True
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """With --dist loadscope, the two large classes are graded one after the other; beside them go
-    the tests that wait more, in a browser or for nbgrader's own steps, a file at a time.
-    """
-    if config.getvalue("dist") != "loadscope":
-        return None
-    from xdist.scheduler import LoadScopeScheduling
-
-    class TwoKinds(LoadScopeScheduling):
-        def _split_scope(self, nodeid):
-            path, _, test = nodeid.partition("::")
-            if not path.endswith(LARGE_CLASSES):
-                return path
-            return "nbgrader's steps" if test.startswith(NBGRADERS_STEPS) else "large classes"
-
-    return TwoKinds(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,7 @@ import pytest
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
-from tests.autograder.attacks import ATTACKS, ground, ours, stock
+from tests.autograder.attacks import ATTACKS, ground, ours
 from tests.autograder.attacks.ground import most as total
 from tests.autograder.attacks.memory_thieves import READY_MADE
 from tests.autograder.attacks.paper import BASIC
@@ -20,13 +20,6 @@ pytestmark = [
     needs("bubblewrap"),
 ]
 
-# Tricks that stock nbgrader falls for, one of each kind.
-FOOLS_STOCK = [
-    "skip_execution_tag",
-    "check_shadowed",
-    "look_at_the_callers_frames",
-    "raise_scores_in_the_gradebook",
-]
 # Tricks of which a plain process without walls is no match; none of them does any harm.
 NEEDS_WALLS = [
     "read_the_library_on_disk",
@@ -113,18 +106,6 @@ def test_feedback_runs_no_script_of_the_students(played):
     assert "javascript:1" not in re.findall(r'href="([^"]*)"', page)
 
 
-@pytest.mark.parametrize("one_in", [4, pytest.param(1, marks=pytest.mark.every)])
-def test_the_same_attacks_earn_nothing_through_nbgrader_autograde(tmp_path, one_in):
-    chosen = [attack for attack in ATTACKS.values() if attack.group in ("edited", "interpreter")]
-    chosen = [attack for attack in chosen if attack.lesson == BASIC][::one_in]
-    points, report = ours.play_with_nbgrader(chosen, tmp_path / "ours")
-    assert {name: points.get(name) for name in ATTACKS if name in points} == {
-        attack.name: 0 for attack in chosen
-    }
-    assert points["honest"] == total(BASIC)
-    assert report["traces"] == []
-
-
 def test_canary_what_is_handed_out_would_answer_the_exercise():
     space = {"__name__": "__main__"}
     exec(READY_MADE, space)
@@ -142,28 +123,3 @@ def without_walls(tmp_path_factory):
 @pytest.mark.parametrize("name", NEEDS_WALLS)
 def test_canary_without_the_sandbox_the_attack_succeeds(without_walls, name):
     assert without_walls[0][name].points == total(BASIC)
-
-
-@pytest.fixture(scope="module")
-def in_stock(tmp_path_factory):
-    chosen = [ATTACKS[name] for name in FOOLS_STOCK]
-    return stock.play([*chosen, stock.honest()], tmp_path_factory.mktemp("stock"))
-
-
-@pytest.mark.every
-@pytest.mark.parametrize("name", FOOLS_STOCK)
-def test_canary_stock_nbgrader_gives_points_for_the_attack(in_stock, name):
-    assert in_stock[name].points > 0
-    assert stock.recorded()[name]["points"] > 0
-
-
-@pytest.mark.every
-def test_canary_stock_nbgrader_gives_an_honest_student_everything(in_stock):
-    assert in_stock["solved"].points == total(BASIC)
-
-
-def test_the_record_of_stock_nbgrader_covers_every_attack():
-    known = stock.recorded()
-    assert sorted(known) == sorted(ATTACKS)
-    fooled = [name for name, outcome in known.items() if outcome and outcome["points"]]
-    assert len(fooled) >= 20

@@ -1,4 +1,4 @@
-"""``make attacks``: every attack against this course's grading, beside what stock nbgrader gave.
+"""``make attacks``: every attack against this course's grading.
 
 Then the attempts on ``--sandbox required`` itself, a line each.
 """
@@ -12,12 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import ATTACKS, ground, ours, required, stock
+from . import ATTACKS, ground, ours, required
 
-DESCRIPTION = (
-    "Play every attack against this course's grading, beside what stock nbgrader gave for it, and "
-    "every attempt on --sandbox required."
-)
+DESCRIPTION = "Play every attack against this course's grading, and on --sandbox required."
 REQUIRED = "required"
 
 
@@ -33,9 +30,6 @@ def main(arguments=None):
         return 2
     status = 0
     if chosen or REQUIRED not in wanted:
-        if options.stock:
-            with tempfile.TemporaryDirectory() as folder:
-                stock.record(chosen, Path(folder), options.workers)
         status |= _play_attacks(chosen, options.workers)
     if not wanted or REQUIRED in wanted:
         status |= play_required()
@@ -61,8 +55,7 @@ def _play_attacks(chosen, workers):
     with tempfile.TemporaryDirectory() as folder:
         outcomes, report = ours.play(chosen, folder, workers=workers)
         faults = ours.faults(folder, report)
-    known = stock.recorded()
-    _print_table(chosen, known, outcomes)
+    _print_table(chosen, outcomes)
     print(
         f"this course's grading: {report['seconds']:.0f} s; the largest process of the grader "
         f"itself held {report['peak_mib']} MiB; exit status {report['status']}"
@@ -80,8 +73,6 @@ def _play_attacks(chosen, workers):
         for attack in chosen
         if attack.earned(outcomes[attack.name].points or 0, ground.most(attack.lesson))
     ]
-    robbed = [attack for attack in chosen if (known.get(attack.name) or {}).get("points")]
-    print(f"stock nbgrader gave points to {len(robbed)} of {len(chosen)}")
     print(f"earned: {len(earners)} of {len(chosen)}")
     return int(bool(earners or report["traces"] or faults or not honest))
 
@@ -91,25 +82,20 @@ def _parser():
     parser.description = DESCRIPTION
     parser.add_argument("attacks", nargs="*", help="names or groups, as in required (default: all)")
     parser.add_argument(
-        "--stock", action="store_true", help="first play them against stock nbgrader, and record it"
-    )
-    parser.add_argument(
         "--workers", type=int, default=ours.WORKERS, help="at a time (default: %(default)s)"
     )
     return parser
 
 
-def _print_table(chosen, known, outcomes):
+def _print_table(chosen, outcomes):
     table = Table(title="points earned with wrong answers", title_justify="left")
     table.add_column("attack")
-    table.add_column("stock nbgrader", justify="right")
-    table.add_column("this course", justify="right")
-    table.add_column("left by it: stock → this course")
+    table.add_column("points", justify="right")
+    table.add_column("left by it")
     for attack in chosen:
-        outcome, before = outcomes[attack.name], known.get(attack.name)
-        points = ground.shown(before["points"]) if before else "not run"
-        left = [", ".join(kinds) or "–" for kinds in ((before or {}).get("left", ()), outcome.left)]
-        table.add_row(attack.name, points, ground.shown(outcome.points), " → ".join(left))
+        outcome = outcomes[attack.name]
+        points = "no score" if outcome.points is None else f"{outcome.points:g}"
+        table.add_row(attack.name, points, ", ".join(outcome.left) or "–")
     Console(width=100).print(table)
 
 

@@ -1,12 +1,9 @@
 """Notebooks whose graded cells, points and metadata were changed by hand."""
 
-import json
-
 import nbformat
 from nbgrader.utils import compute_checksum
 
-from .paper import KERNELS, attack, register
-from .replaced import FAKE
+from .paper import attack, register
 
 
 def turned_into(cell, kind, said):
@@ -58,22 +55,6 @@ for name, change in TESTS.items():
 
 
 @attack
-def tests_exchanged(paper):
-    """The names of test cells exchanged, so that each is checked by another's test."""
-    names = [cell.metadata.nbgrader.grade_id for cell in paper.tests]
-    for cell, name in zip(paper.tests, names[1:] + names[:1], strict=True):
-        cell.metadata.nbgrader.grade_id = name
-
-
-@attack
-def tests_not_graded(paper):
-    """Test cells that say they are solutions, tasks, unlocked or not graded."""
-    marks = ({"grade": False}, {"solution": True, "locked": False}, {"task": True, "grade": False})
-    for cell, mark in zip(paper.tests, marks * 9, strict=False):
-        cell.metadata.nbgrader.update(mark)
-
-
-@attack
 def extra_tests(paper):
     """Graded cells of the student's own that pass and are worth a hundred points each."""
     for number in range(3):
@@ -84,57 +65,11 @@ def extra_tests(paper):
 
 
 @attack
-def answers_graded_by_hand(paper):
-    """Exercise cells that say they are worth points and were graded by hand."""
-    for cell in paper.answers:
-        cell.metadata.nbgrader.update(grade=True, points=50)
-        cell.metadata["autograder"] = {"demo": True, "run": "skip", "score": 50, "missing": False}
-    for cell in paper.tests:
-        cell.metadata["autograder"] = {"demo": True, "run": "skip"}
-
-
-@attack
-def grade_ids_shared(paper):
-    """Exercise and test cells that share one grade_id."""
-    for cell in [*paper.answers, *paper.tests]:
-        cell.metadata.nbgrader.grade_id = paper.tests[0].metadata.nbgrader.grade_id
-
-
-@attack
 def answers_duplicated(paper):
     """Two cells with the same exercise's name: a wrong one, and one that replaces the check."""
     for cell in list(paper.answers):
         source = "class check:\n    pass\nfor name in dir():\n    pass"
         paper.cells.insert(paper.cells.index(cell), paper.copy_of(cell, source=source))
-
-
-@attack
-def answer_in_the_locked_cells(paper):
-    """Locked cells given to everybody rewritten to replace the checks."""
-    paper.before_tests(FAKE + "\ncheck = Fake()")
-    about = {"grade": False, "solution": False, "task": False, "locked": True}
-    about |= {"grade_id": "given", "schema_version": 3, "cell_type": "code"}
-    paper.cells[paper.cells.index(paper.tests[0]) - 1].metadata["nbgrader"] = about
-
-
-@attack(lesson=KERNELS)
-def metadata_of_another_lesson(paper):
-    """Metadata that name an easier lesson, and one outside the course."""
-    paper.notebook.metadata["autograder"] = {
-        "lesson": "00_getting_started",
-        "master": "../../submitted/somebody/own/own.ipynb",
-        "problem": "",
-        "digest": "0" * 16,
-    }
-    paper.notebook.metadata["nbgrader"] = {"assignment": "../solutions", "max_score": 1000}
-
-
-@attack
-def metadata_of_another_kernel(paper):
-    """A kernel whose command would be the student's own."""
-    own = {"argv": ["touch", f"/tmp/{paper.mark}"], "display_name": "Own", "language": "python"}
-    paper.notebook.metadata["kernelspec"] = {**own, "name": "../../../@x"}
-    paper.files["kernels/own/kernel.json"] = json.dumps(own).encode()
 
 
 @attack

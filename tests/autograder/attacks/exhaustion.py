@@ -58,10 +58,6 @@ CELLS = {
 
         any_of(fill, [".", "/tmp", "/dev/shm", "/var/tmp", "/run"])
     """,
-}
-attacks(__name__, "first", CELLS, stock=False)
-
-ALSO_IN_STOCK = {
     # setrlimit, nice and the scheduler asked for more, then a long computation in children.
     "limits_raised": """
         limits = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
@@ -77,4 +73,4 @@ ALSO_IN_STOCK = {
                 os._exit(0)
     """,
 }
-attacks(__name__, "first", ALSO_IN_STOCK)
+attacks(__name__, "first", CELLS)

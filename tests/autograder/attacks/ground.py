@@ -37,12 +37,7 @@ class Outcome:
         return sorted({trace.partition(":")[0] for trace in self.traces})
 
 
-def shown(points):
-    """Points as the table shows them."""
-    return "no score" if points is None else f"{points:g}"
-
-
-def make_course(folder, config=None):
+def make_course(folder):
     """A course at ``folder``/course, with a home and a secret beside it; return its path."""
     course = folder / "course"
     for kind in ("solutions", "lessons"):
@@ -51,8 +46,7 @@ def make_course(folder, config=None):
     for kind in ("attention", "autograder/checks", "autograder/mistakes"):
         skip = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / kind, course / kind, ignore=skip)
-    text = config or (ROOT / "nbgrader_config.py").read_text()
-    (course / "nbgrader_config.py").write_text(text)
+    shutil.copy(ROOT / "nbgrader_config.py", course)
     (course / "class").mkdir()
     # Lies about gradients earn a share of the points only where gradients do.
     (course / "class" / "course.toml").write_text("care_everywhere = true\n")
@@ -102,15 +96,11 @@ def settings(folder, command, traps, seconds):
     }
 
 
-def watched(folder, wanted, prefix=(), inside=None):
-    """Run watch.py on ``wanted`` behind the command line ``prefix``; return its report.
-
-    ``inside`` is the name of ``folder`` where the command runs, if it has another there.
-    """
+def watched(folder, wanted):
+    """Run watch.py on ``wanted``; return its report."""
     path = folder / "settings.json"
     path.write_text(json.dumps(wanted))
-    seen = Path(inside or folder) / "settings.json"
-    command = [*prefix, sys.executable, "-I", str(WATCH), str(seen)]
+    command = [sys.executable, "-I", str(WATCH), str(path)]
     try:
         subprocess.run(command, cwd="/", timeout=wanted["seconds"] + 60, check=False)
         return json.loads((folder / "report.json").read_text())
@@ -120,12 +110,9 @@ def watched(folder, wanted, prefix=(), inside=None):
 
 
 def scores(course, lesson):
-    """Points by student, from the gradebook of ``course``; {} where it is of no use any more."""
-    try:
-        with Gradebook(f"sqlite:///{course}/class/gradebook.db", "attention") as book:
-            return {one.student.id: one.score for one in book.assignment_submissions(lesson)}
-    except Exception:  # an attack may have left anything there
-        return {}
+    """Points by student, from the gradebook of ``course``."""
+    with Gradebook(f"sqlite:///{course}/class/gradebook.db", "attention") as book:
+        return {one.student.id: one.score for one in book.assignment_submissions(lesson)}
 
 
 def nbgrader(course, *arguments):

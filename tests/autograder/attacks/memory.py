@@ -22,7 +22,7 @@ ANSWERS = {
         return torch.zeros(4, dtype=torch.float64)
     """,
 }
-attacks(__name__, "answer", ANSWERS, prelude=CAREFUL, stock=False)
+attacks(__name__, "answer", ANSWERS, prelude=CAREFUL)
 
 CELLS = {
     # A GiB in each of eight children, so that no single process is large.
@@ -60,4 +60,4 @@ CELLS = {
         each(pipe, range(200))
     """,
 }
-attacks(__name__, "first", CELLS, prelude=CAREFUL, stock=False)
+attacks(__name__, "first", CELLS, prelude=CAREFUL)

@@ -88,7 +88,7 @@ THIEVES = {
 attacks(__name__, "thief", THIEVES)
 
 
-@attack(lesson=DECODING, stock=False)
+@attack(lesson=DECODING)
 def wrap_what_is_handed_out(paper):
     """An attention with a cache, handed out for demonstrations, wrapped into the exercise."""
     (cell,) = (one for one in paper.answers if "class CachedAttention" in one.source)

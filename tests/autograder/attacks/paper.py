@@ -29,7 +29,7 @@ WRONG = "return torch.zeros(2, 2, dtype=torch.float64)"
 
 @dataclass(frozen=True)
 class Attack:
-    """One trick. ``stock`` is False where it is never run against stock nbgrader.
+    """One trick.
 
     ``is_right`` is whether its answers have the right values: they may earn all but the care share.
     """
@@ -38,7 +38,6 @@ class Attack:
     group: str
     build: object
     lesson: str = BASIC
-    stock: bool = True
     is_right: bool = False
 
     def earned(self, points, most):

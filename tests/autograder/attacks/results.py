@@ -116,13 +116,13 @@ def solved_with_other_gradients(paper, gradients):
     """)
 
 
-@attack(stock=False, is_right=True)
+@attack(is_right=True)
 def gradients_in_one_tensor(paper):
     """Right answers, but the gradients arrive as one tensor of four million rows."""
     solved_with_other_gradients(paper, "({}, torch.zeros(2**22, 0))")
 
 
-@attack(lesson=KERNELS, stock=False)
+@attack(lesson=KERNELS)
 def many_rows_of_nothing(paper):
     """A right answer until rows are summed: then a tensor of no numbers whose sums take 512 MiB."""
     paper.first("from autograder import answer\nanswer.plain = lambda value: value")

@@ -58,6 +58,18 @@ class TestReading:
         assert sentence in submission.problem
         assert not submission.cells
 
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    @pytest.mark.parametrize("kernel", ["null", '{"language": "python", "name": "conda-env-x"}'])
+    def test_what_an_editor_writes_is_read(self, tmp_path, encoding, kernel):
+        about = (
+            f'"metadata": {{"kernelspec": {kernel}}}' if kernel != "null" else '"metadata": null'
+        )
+        cell = '{"cell_type": "code", "source": "x = 1\\r\\n"}'
+        text = f'{{"nbformat": 4, {about}, "cells": [{cell}]}}'
+        (tmp_path / "a.ipynb").write_bytes(text.encode(encoding))
+        found = read(tmp_path / "a.ipynb")
+        assert found.problem == "" and [one.source.strip() for one in found.cells] == ["x = 1"]
+
     @pytest.mark.parametrize(
         ("make", "sentence"),
         [
