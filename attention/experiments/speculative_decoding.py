@@ -32,8 +32,10 @@ PROMPT = "I am"
 BEGINNINGS = ("She was", "It is a truth", "Mr. Knightley")  # one for each seed
 SHOWN = 12  # pairs of tokens that are told apart; all others are counted together
 ASKED = {
-    "repeats": "Repeat this sentence three times: The quick brown fox jumps over the lazy dog.",
-    "does not": "Tell me a short story about a fox.",
+    "repeats": "Write this again, word for word: My grandmother lived in a small house by the sea. "
+    "Every morning she walked along the beach with her old dog, and every evening she sat by the "
+    "fire and read a book.",
+    "is new": "Tell me a short story about a fox.",
 }
 
 
@@ -302,7 +304,7 @@ def draw_tokens_per_call() -> float:
         best = max(middle)
     for number, answer in enumerate(ASKED):
         rows = seeds.where(copied, answer=answer)
-        name = f"the answer {answer}" + " the question" * (answer == "repeats")
+        name = f"the answer {answer}"
         _line(right, [row["tokens"] / row["calls"] for row in rows], name, number)
         print(f"{answer}: the same tokens at every length: {all(row['same'] for row in rows)}")
         print(textwrap.indent(textwrap.fill(rows[0]["text"], 90), "    "))
