@@ -12,7 +12,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-train bench-decoding bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-search bench-term
+.PHONY: help install demo quick test test-all lab build book glass attacks bench-busy bench-train bench-digits bench-language-models bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -70,23 +70,11 @@ attacks: install        ## let hostile notebooks and replies try to earn points 
 	$(BIN)/python -m tests.autograder.attacks
 	$(BIN)/python -m tests.autograder.replies --kinds 1
 
-bench-grading: install  ## compare one worker with two in grading a class
-	$(BIN)/python -m benchmarks.grading
-
 bench-busy: install     ## grade five lessons while ten other programs keep the cores busy
 	$(BIN)/python -m benchmarks.term 01 08 11 15 17 --students 20 --hostile 0 --busy 10
 
-bench-attention: install  ## compare the course's attention with PyTorch's kernel
-	$(BIN)/python benchmarks/attention_kernels.py
-
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
 	$(BIN)/python -m benchmarks.training --compile
-
-bench-search: install   ## ten questions on Python's docstrings, beside a search for words
-	$(BIN)/python -m benchmarks.search
-
-bench-decoding: install ## time greedy and beam search, with and without a cache
-	$(BIN)/python -m benchmarks.decoding
 
 bench-digits: install   ## train what lesson 16 compares on digits: 21 networks, 10 to 15 minutes
 	$(BIN)/python -m benchmarks.digits

@@ -19,5 +19,4 @@ measure autograder data fetch multi30k &&
     measure attention.train multi30k --steps 4000 --max-tokens 8192 --warmup 500 --average 5 --every 500 \
         --folder "runs/gpu-$(date +%Y%m%d-%H%M%S)"
 measure benchmarks.training --device cuda --quick --compile
-measure benchmarks.decoding --device cuda
 exit $failed

@@ -11,23 +11,27 @@ this machine, in float32, or in bfloat16 from the rung bf16 on.
 """
 
 import argparse
+import contextlib
 import functools
 import math
+import os
+import time
 import warnings
 from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.profiler import ProfilerActivity, profile
 
 from attention.provided.data.tokens import PAD
+from attention.provided.measuring import memory
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.train.speed.acceleration import FastLoss, prepare
 from attention.training import ModelAndLoss
 from attention.training_on_gpu import training_flops
 from attention.transformer import Transformer
-from benchmarks.attention_kernels import peak_mib, times
 
 SIZES = {
     "mini": {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 300},  # a try
@@ -128,6 +132,53 @@ def trainer(rung, size, device):
         optimizer.step()
 
     return step
+
+
+def times(actions, device, seconds, least=3):
+    """Least milliseconds of each action; the actions take turns."""
+    found = [[] for _ in actions]
+    alone = device == "cpu" and torch.get_num_threads() == 1
+    clock = time.process_time if alone else time.perf_counter
+    wait = torch.cuda.synchronize if device == "cuda" else (lambda: None)
+    for run in 3 * actions:  # warm up
+        run()
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds or len(found[0]) < least:
+        for run, samples in zip(actions, found, strict=True):
+            wait()
+            begin = clock()
+            run()
+            wait()
+            samples.append(1000 * (clock() - begin))
+    return [min(samples) for samples in found]
+
+
+@contextlib.contextmanager
+def quiet():
+    """Keep what the profiler writes to stderr, from C++, off the table."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def peak_mib(run, device):
+    """Peak MiB that PyTorch's allocator gives ``run`` above what it had given before."""
+    if device == "cuda":
+        return memory.peak_mib(run, device)
+    with quiet(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        run()
+    events = recorded.profiler.kineto_results.events()
+    changes = [event for event in events if event.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(changes, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak / 2**20
 
 
 def peak_flops(device, dtype):

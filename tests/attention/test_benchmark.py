@@ -1,17 +1,11 @@
-"""The benchmarks of attention, of searches and of training: rows agree, tables are complete."""
+"""The benchmark of training: what its memory is, and that its table is complete."""
 
 import re
 
 import pytest
 import torch
 
-from benchmarks import attention_kernels, decoding, training
-
-
-@pytest.mark.parametrize("make", [attention_kernels.kernels, attention_kernels.tables])
-def test_all_rows_compute_the_same(make):
-    inputs, named = make(16, "cpu")
-    assert attention_kernels.agree(list(named.values()), inputs) < 1e-5
+from benchmarks import training
 
 
 def test_peak_memory_counts_what_is_held_at_once():
@@ -22,23 +16,7 @@ def test_peak_memory_counts_what_is_held_at_once():
             del del_me
         return kept
 
-    assert 3 <= attention_kernels.peak_mib(run, "cpu") < 3.1
-
-
-def test_each_block_has_a_row_for_each_way(capsys):
-    attention_kernels.main(["--quick", "--lengths", "16", "--devices", "cpu"])
-    shown = capsys.readouterr().out
-    assert shown.count("F.scaled_dot_product_attention") == shown.count("loop over heads") == 2
-    assert shown.count("fused, bfloat16") == 2 and shown.count("plain, kept tables") == 1
-
-
-def test_searches_with_and_without_a_cache_are_compared(capsys, monkeypatch):
-    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    decoding.main(["--sentences", "10", "--beam", "2"])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 6 and "2,567,168 parameters, 10 sentences" in lines[0]
-    assert sum("with a cache" in line for line in lines) == 2
-    assert float(lines[-1].removeprefix("ratio: ")) > 0
+    assert 3 <= training.peak_mib(run, "cpu") < 3.1
 
 
 @pytest.mark.long
