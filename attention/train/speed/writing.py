@@ -23,6 +23,7 @@ class QuickDecoder:
     def __init__(self, model: Any):
         self.model = model
         self.layers = [QuickLayer(layer) for layer in model.layers]
+        self.table = joined(model.embedding if model.output is None else model.output)
 
     @torch.inference_mode()
     def __call__(
@@ -38,8 +39,7 @@ class QuickDecoder:
         x = self.model.embedding(tokens[0])  # (T, d_model)
         for layer, keys, values in zip(self.layers, past.keys, past.values, strict=True):
             x = layer(x, turn, keys[:, : past.length], values[:, : past.length])
-        table = self.model.embedding if self.model.output is None else self.model.output
-        return (self.model.norm(x[-1:]) @ table.weight.T)[None], past
+        return (self.model.norm(x[-1:]) @ self.table)[None], past
 
 
 class Past:
@@ -70,29 +70,29 @@ class QuickLayer:
 
     def __init__(self, layer: Any):
         self.layer, attention, ff = layer, layer.attention, layer.feed_forward
-        self.inward = joined(attention.W_q, attention.W_k, attention.W_v)
-        self.hidden = joined(ff.W_gate, ff.W_up)
+        self.heads = joined(attention.W_q, attention.W_k, attention.W_v)
+        self.outward = joined(attention.W_o)
+        self.hidden, self.down = joined(ff.W_gate, ff.W_up), joined(ff.W_down)
 
     def __call__(self, x: Tensor, turn: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """(T, d_model) -> (T, d_model); keys and values (H_kv, P + T, d_head) are filled here."""
         layer, attention, T = self.layer, self.layer.attention, len(x)
         H, H_kv, d_head = attention.n_heads, attention.n_kv_heads, keys.shape[2]
-        heads = F.linear(layer.norm_1(x), self.inward).view(T, H + 2 * H_kv, d_head)
+        heads = (layer.norm_1(x) @ self.heads).view(T, H + 2 * H_kv, d_head)
         q, k, v = heads.split([H, H_kv, H_kv], dim=1)  # (T, H, d_head) each
         q, k = turned(attention.norm_q(q), turn), turned(attention.norm_k(k), turn)
         keys[:, -T:], values[:, -T:] = k.transpose(0, 1), v.transpose(0, 1)
-        # A key stands for a group of queries: of one token, they are rows of one product.
-        q = q.view(T, H_kv, -1, d_head).permute(1, 2, 0, 3)  # (H_kv, group, T, d_head)
-        if T == 1:
-            context = F.scaled_dot_product_attention(q[:, :, 0], keys, values).flatten()[None]
+        q = q.view(T, H_kv, -1, d_head)  # a head of keys stands for a group of queries' heads
+        if T == 1:  # the group is as several queries that may look at all keys
+            context = F.scaled_dot_product_attention(q, keys[None], values[None]).view(1, -1)
         else:
             shape = (-1, H // H_kv, -1, -1)
             k, v = keys[:, None].expand(shape), values[:, None].expand(shape)
-            context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            context = context.permute(2, 0, 1, 3).flatten(1)
-        x = x + attention.W_o(context)
-        gate, up = F.linear(layer.norm_2(x), self.hidden).chunk(2, dim=1)
-        return x + layer.feed_forward.W_down(F.silu(gate) * up)
+            context = F.scaled_dot_product_attention(q.permute(1, 2, 0, 3), k, v, is_causal=True)
+            context = context.permute(2, 0, 1, 3).flatten(1)  # (T, H · d_head)
+        x = x + context @ self.outward
+        gate, up = (layer.norm_2(x) @ self.hidden).chunk(2, dim=1)
+        return x + (F.silu(gate) * up) @ self.down
 
 
 def turned(x: Tensor, turn: Tensor) -> Tensor:
@@ -102,8 +102,13 @@ def turned(x: Tensor, turn: Tensor) -> Tensor:
 
 
 def joined(*layers: Any) -> Tensor:
-    """The weights of linear layers, one below the other; the layers keep parts of it."""
-    whole = torch.cat([layer.weight.detach() for layer in layers])
-    for layer, part in zip(layers, whole.split([len(one.weight) for one in layers]), strict=True):
-        layer.weight.data = part
+    """The weights of layers side by side, (d_in, d_out) altogether; the layers keep parts of it.
+
+    A row is what one input adds to all outputs: so a vector's product reads memory about twice as
+    fast on a CPU as with a row for each output.
+    """
+    sizes = [len(layer.weight) for layer in layers]
+    whole = torch.cat([layer.weight.detach().T for layer in layers], dim=1).contiguous()
+    for layer, part in zip(layers, whole.split(sizes, dim=1), strict=True):
+        layer.weight.data = part.T
     return whole
