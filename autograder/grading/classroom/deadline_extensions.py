@@ -85,10 +85,14 @@ def grant(
     Raises CourseError, and changes nothing, for a student who is not in the gradebook, a lesson
     without a due date, and a time that is not after it.
     """
-    known = [one for (one,) in book.db.query(Student.id)]
+    rows = book.db.query(Student.id, Student.first_name, Student.last_name, Student.email).all()
+    known = {one for one, *_ in rows}
+    called = {email: one for one, *_, email in rows if email}
+    called |= {f"{first or ''} {last or ''}".strip(): one for one, first, last, _ in rows}
+    called |= {one: one for one in known}
     for student in students:
         if student not in known:
-            close = nearest(student, known)
+            close = called.get(nearest(student, called))
             meant = f"probably {close!r} is meant" if close else "enrol with autograder roster"
             raise CourseError(f"no student of the gradebook is called {student!r}: {meant}")
     usual = book.find_assignment(lesson).duedate

@@ -31,6 +31,7 @@ ABOUT = (
 )
 NAMES = TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
 MAX_BYTES = 1000
+APART = re.compile(r" (?=[+-]\d\d:?\d\d$)")  # before an offset: nbgrader would take it for seconds
 # Of a submission that says no time: before every other, so that what comes later counts as new.
 NO_TIME = datetime(1970, 1, 1)
 
@@ -75,7 +76,7 @@ def timestamp(folder: Path, zone: tzinfo | None = None) -> str:
 
     zone  whose abbreviations, as CEST, are told in UTC, for which nbgrader's parser takes them
     """
-    text = _text(folder / TIMESTAMP) if moment(folder) else ""
+    text = _said(folder) if moment(folder) else ""
     local, _, name = text.rpartition(" ")
     for fold in (0, 1) if zone and local and name.isalpha() and name != "UTC" else ():
         at = parse_utc(local).replace(tzinfo=zone, fold=fold)
@@ -87,7 +88,7 @@ def timestamp(folder: Path, zone: tzinfo | None = None) -> str:
 def moment(folder: Path) -> datetime | None:
     """The time that a folder's timestamp.txt says, in UTC without a zone, or None."""
     try:
-        return parse_utc(_text(folder / TIMESTAMP))
+        return parse_utc(_said(folder))
     except Exception:  # a parser of dates trips in many ways over a student's file
         return None
 
@@ -129,6 +130,10 @@ def _secret(folder: Path) -> str:
     """The secret in a folder, or '' if there is none that is hard to guess."""
     text = _text(folder / SECRET)
     return text if re.fullmatch(r"[!-~]{16,}", text) else ""
+
+
+def _said(folder: Path) -> str:
+    return APART.sub("", _text(folder / TIMESTAMP))
 
 
 def _text(path: Path) -> str:

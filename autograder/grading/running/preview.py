@@ -86,6 +86,7 @@ class Preview:
         self.changes: list[Change] = []
         self.unsaid: dict[Handed, str] = {}  # why nothing can be told of it
         self.first: list[Handed] = []  # those that were never graded
+        self.failed: list[Handed] = []  # those whose 0 points are a grading's that failed
         after = {lesson: self.book.counted(lesson) for lesson in self._before}
         for one in self.handed:
             result, before = batch.done.get(one), self._before[one.lesson].get(one.student)
@@ -94,6 +95,8 @@ class Preview:
                 self.unsaid[one] = said.partition("\n")[0]
             elif before is None or all(auto is None for _, _, auto in before.scores.values()):
                 self.first.append(one)
+            elif (kept := self._course.kept(one)) and kept.ungraded:
+                self.failed.append(one)
             else:
                 change = Change(one, result, before, after[one.lesson][one.student])
                 self.changes += [change] * change.is_worth_telling
@@ -103,7 +106,8 @@ def lines(preview: Preview) -> Iterator[str]:
     """What is to be told of a Preview that has compared: its students one by one, then counts."""
     for change in sorted(preview.changes, key=_sign):
         yield from _student(change)
-    told = len(preview.handed) - len(preview.unsaid) - len(preview.first)
+    without = len(preview.unsaid) + len(preview.first) + len(preview.failed)
+    told = len(preview.handed) - without
     signs = Counter(map(_sign, preview.changes))
     gain, lose = signs[0], signs[1]
     if told and not gain and not lose:
@@ -116,6 +120,8 @@ def lines(preview: Preview) -> Iterator[str]:
         )
     if preview.first:
         yield f"{len(preview.first)} would be graded for the first time."
+    if preview.failed:
+        yield f"{len(preview.failed)}, whose last grading failed, would have points again."
 
 
 def _sign(change: Change) -> int:

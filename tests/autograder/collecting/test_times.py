@@ -91,10 +91,12 @@ def test_how_late_it_is_is_said_in_two_units(seconds, said):
 
 @pytest.mark.parametrize(
     ("said", "hour"),
-    [("CEST", 0), ("CET", 1), ("UTC", 2), ("+0000", 2), ("", 2), ("XYZ", 2), ("Europe/Berlin", 0)],
+    [("CEST", 0), ("CET", 1), ("UTC", 2), ("+0000", 2), ("", 2), ("XYZ", 2), ("Europe/Berlin", 0)]
+    + [("+0200", 0), ("-05:00", 7)],
 )
 def test_an_abbreviation_in_the_exchanges_time_is_the_classs(tmp_path, said, hour):
-    """Of the hour that comes twice, too: nbgrader alone takes CEST for UTC."""
+    """Of the hour that comes twice, too: nbgrader alone takes CEST for UTC, +0200 for seconds."""
     (tmp_path / "timestamp.txt").write_text(f"2026-10-25 02:30:00.000000 {said}".strip())
     told = parse_utc(records.timestamp(tmp_path, ZoneInfo("Europe/Berlin")))
     assert told == datetime(2026, 10, 25, hour, 30)
+    assert said[:1] not in "+-" or records.moment(tmp_path) == told

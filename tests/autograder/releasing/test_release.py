@@ -294,6 +294,9 @@ def test_a_lesson_is_open_while_the_gradebook_gives_anybody_time(monkeypatch, tm
         book.add_submission("00_getting_started", "ada", extension=timedelta(days=99_999))
         with pytest.raises(ReleaseError, match="00_getting_started is due .* for ada"):
             release(["01"], tmp_path / "out")
+        (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+        (tmp_path / "class" / "submitted" / "ada" / "00_getting_started").mkdir(parents=True)
+        assert release(["01"], tmp_path / "handed_in").lessons == ["01_kernel_regression"]
         book.update_or_create_assignment("00_getting_started", duedate=datetime(2199, 1, 1))
         with pytest.raises(ReleaseError, match=r"00_getting_started is due .*\d\d:\d\d \S+, and"):
             release(["01"], tmp_path / "out")

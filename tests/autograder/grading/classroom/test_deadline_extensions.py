@@ -121,6 +121,15 @@ def test_what_cannot_be_an_extension_is_one_sentence(course, capsys, words, said
     assert rows(course) == {"cleo"}
 
 
+@pytest.mark.parametrize("called", ["Ada Lovelace", "Lovelace, Ada", "al@uni.example"])
+def test_who_is_called_by_name_is_told_by_id(course, capsys, called):
+    with Gradebook(Course(course).db_url, "attention") as book:
+        names = {"first_name": "Ada", "last_name": "Lovelace", "email": "al@uni.example"}
+        book.update_or_create_student("x17", **names)
+    assert run(course, "due", SLUG, "2020-01-03T12:00Z", "--student", called) == 1
+    assert f"called {called!r}: probably 'x17' is meant" in capsys.readouterr().err
+
+
 def test_a_lesson_without_a_due_date_has_nothing_to_extend(course, capsys):
     assert run(course, "due", SLUG, "never") == 0
     assert run(course, "due", SLUG, "2020-01-03T12:00Z", "--student", "dora") == 1

@@ -196,6 +196,16 @@ def test_what_cannot_be_graded_now_cannot_be_told(course, checks):
     assert scores(course)["ben"] == 3
 
 
+def test_nobody_gains_by_a_grading_that_failed_before(course, checks):
+    checks.fail = True
+    grade(course, "--student", "ben", check=False)
+    checks.fail = False
+    said, _, status = grade(course, "--preview")
+    assert (status, "ben" in said.partition("\n")[2]) == (0, False)
+    assert "Of 3 graded before, 0 would gain" in said
+    assert "1, whose last grading failed, would have points again." in said
+
+
 class TestLessonThatChanged:
     """The solved notebook has other exercises, or other points, than the gradebook."""
 
