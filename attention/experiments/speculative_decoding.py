@@ -82,7 +82,7 @@ class Counts:
 
     PRIOR = 2.0
 
-    def __init__(self, ids: Tensor, order: int = 4, vocab_size: int = small_writer.VOCABULARY):
+    def __init__(self, ids: Tensor, order: int = 3, vocab_size: int = small_writer.VOCABULARY):
         self.vocab_size, self.runs = vocab_size, list[tuple[Tensor, Tensor]]()
         self.single = torch.bincount(ids, minlength=vocab_size) / len(ids)
         before = torch.zeros_like(ids)  # of each token the n tokens before it, as one number
