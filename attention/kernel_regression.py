@@ -153,13 +153,13 @@ def candidate(name, x, x_train, y_train):
 
 
 def ignores_order(name, x, x_train, y_train):
-    """Test whether `candidate(name, ...)` takes no notice of the order of examples and queries.
+    """Test whether `candidate(name, ...)` ignores the order of examples and queries.
 
     name              "A" to "G"
     x                 (T_q,)          queries to try it on
     x_train, y_train  (T_k,), (T_k,)  examples to try it on: each key has its value
-    returns           True if other orders of the examples change no prediction, and other orders
-                      of the queries only bring the predictions into the same order
+    returns           True if shuffling the examples changes no prediction, and shuffling the
+                      queries only shuffles the predictions
 
     >>> x, x_train = torch.arange(11.0), torch.arange(13.0)
     >>> [ignores_order(name, x, x_train, x_train.sin()) for name in "AD"]
@@ -231,7 +231,7 @@ class LearnedBandwidth(nn.Module):
 
 
 def learn_bandwidth(start, x_train, y_train):
-    """Train a `LearnedBandwidth` by 121 steps down the leave-one-out loss.
+    """Train a `LearnedBandwidth` for 121 steps on the leave-one-out loss.
 
     start             the bandwidth to begin with
     x_train, y_train  (T_k,), (T_k,)

@@ -50,7 +50,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, return_weights=False):
     k        (..., T_k, d_k)
     v        (..., T_k, d_v)
     mask     None, or bool that broadcasts to (..., T_q, T_k); True = this query may attend to
-             this key. Every query needs a key to attend to (lesson 06 does without)
+             this key. Every query needs a key to attend to (lesson 06 lifts this)
     returns  context (..., T_q, d_v); with return_weights=True the pair context, weights, where
              the weights are (..., T_q, T_k)
 

@@ -16,7 +16,7 @@ TIED = ("none", "target", "all")
 
 
 def masks_from_tokens(source, target):
-    """Make both masks from the ids: nobody looks at PAD, and nobody into the future.
+    """Make both masks from the ids: no query may look at PAD, and no target ahead of itself.
 
     source   (B, T_k)       ids, filled up with PAD
     target   (B, T_q)       ids that the decoder reads, filled up with PAD
@@ -47,8 +47,8 @@ class Translator(nn.Module):
     tied                      "none": three tables; "target": the generator's weight is the table
                               of the target embedding; "all": all three are one table
 
-    The encoder is an EncoderLayer, the decoder a DecoderLayer, both post-norm. Whatever is called
-    like these can take their places: `Transformer` puts stacks of layers there.
+    The encoder is an EncoderLayer, the decoder a DecoderLayer, both post-norm. Anything called in
+    the same way can take their places: `Transformer` puts stacks of layers there.
     Raises ValueError for another `tied`, or for tied="all" with two sizes of vocabulary.
     Refuses a size below 1.
 
@@ -176,7 +176,7 @@ def append_best(read, logits):
 
 
 class Transformer(Translator):
-    """The translator with stacks of layers, which finds the padding by itself.
+    """The translator with stacks of layers; it makes its masks from the tokens.
 
     n_layers  how many layers the encoder and the decoder have, each
     pre_norm  True: LayerNorm before the sublayers, easier to train; False: after, as in the paper

@@ -16,7 +16,7 @@ class LayerNorm(nn.Module):
 
     A vector far from 0 keeps its digits: its mean is subtracted before anything is squared.
     The parameters `weight` and `bias`, (d_model,) each, begin as ones and zeros. nn.LayerNorm is
-    the same in one call; the layers below use it. Of float16, in which 300² is infinite, it takes
+    the same in one call; the layers below use it. In float16, where 300² is infinite, it computes
     the squares in float32.
     Refuses an eps below 0.
     Source: Ba, Kiros and Hinton (2016), equations 3 and 4.
@@ -43,7 +43,7 @@ class LayerNorm(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with a ReLU between them, applied to every position by itself.
+    """Two linear layers with a ReLU between them, applied to every position separately.
 
     d_model  length of the vectors that come in and go out
     d_ff     number of hidden units, usually 4 · d_model
@@ -65,7 +65,7 @@ class FeedForward(nn.Module):
         self.linear_2 = nn.Linear(d_ff, d_model)
 
     def forward(self, x):
-        """Work on every position by itself: (..., d_model) to (..., d_model)."""
+        """Work on every position separately: (..., d_model) to (..., d_model)."""
         # exercise: about 2 lines
         hidden = torch.relu(self.linear_1(x))  # (..., d_ff)
         return self.linear_2(self.dropout(hidden))  # (..., d_model)
@@ -118,7 +118,7 @@ class DecoderLayer(Sublayers):
         memory       (B, T_k, d_model)  the encoder's output; it is not normalised here
         mask         None, or bool that broadcasts to (B, T_q, T_q): which target positions are
                      real; the causal mask is added here
-        memory_mask  None, or bool that broadcasts to (B, T_q, T_k): which of the source are real
+        memory_mask  None, or bool that broadcasts to (B, T_q, T_k): real source positions
         returns      (B, T_q, d_model)
         """
         # exercise: about 10 lines

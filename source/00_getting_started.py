@@ -2,11 +2,11 @@
 # # 00 · What will you build, and how?
 #
 # By lesson 10 you will have built a Transformer that reads a number in English and writes it in
-# German, letter by letter. Nobody gave it a rule: it learned from examples. Run the next two cells
+# German, letter by letter. Nobody gives it a rule: it learns from examples. Run the next two cells
 # with <kbd>Shift</kbd>+<kbd>Enter</kbd>, then type a number of your own and run the second again.
 #
 # **After this lesson** you can
-# - run a notebook, read a check's answer and find the hints,
+# - run a notebook, read what a check says and find the hints,
 # - turn scores into weights with a **softmax** that never overflows,
 # - average values with **weights**, and say why attention does this.
 #
@@ -27,23 +27,23 @@ number = 731  # your number, from 1 to 999999
 ax = experiments.translation(number)
 
 # %% [markdown]
-# *Attention of the trained translator: German letters down, in the order of writing, English words
-# across. The darker a cell, the more weight the model gave that word while it wrote that letter.
-# Each row sums to 1 and is the mean of eight heads.* German says *one-and-thirty*, so for 731 the
-# dark cells cross: *ein* looks at *one*, then *dreißig* goes back to *thirty*. Nobody told the
-# model where to look. Such weights are called **attention**.
+# *Where the trained translator looks: German letters down, in the order it writes them, English
+# words across. The darker a cell, the more weight that word has for that letter; a dot marks the
+# largest weight of each row. Each row sums to 1 and is the mean of eight heads.* German says
+# *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at *one*, then *dreißig* goes back
+# to *thirty*. Nobody told the model where to look. These weights are its **attention**.
 #
-# Here PyTorch's own layers run the trained weights. By lesson 10 you will have written every layer.
+# PyTorch's own layers run these weights for now; by lesson 10 you will have written every layer.
 #
-# **Now make it fail.** The next number goes wrong: which word is missing? Can you find another?
+# **Now make it fail.** It gets the next number wrong: which word is missing? Which other number
+# fails?
 
 # %% demo=true
 ax = experiments.translation(700_610)
 
 # %% [markdown]
-# *The same map for 700610, a mean of the eight heads again.* Where *tausend* should begin, the
-# model looks at *thousand*, and writes *sechs* all the same. Where a model looks is not yet what it
-# does: lesson 17 asks about that.
+# *The same map for 700610.* Where *tausend* should begin, the model looks at *thousand*, and yet it
+# writes *sechs*. So where a model looks does not tell you what it will do; lesson 17 takes this up.
 #
 # ## Working in the notebook
 # Every lesson is a notebook like this one: text, pictures, and functions that you complete.
@@ -57,8 +57,8 @@ ax = experiments.translation(700_610)
 # | see the solution | after trying: the same notebook in `solutions/`, if you have it |
 #
 # You may skip an exercise and come back. A figure that depends on a skipped exercise prints one
-# line saying so. Just read on. A star ★ marks what no later lesson asks of you. If you meet a
-# NameError, run the notebook again from the top.
+# line saying so. Just read on. A star ★ marks what no later lesson needs. If you get a NameError,
+# run the notebook again from the top.
 
 # %% [markdown]
 # ## What a plain average cannot do
@@ -72,18 +72,18 @@ average = [round(sum(column) / 3, 1) for column in values.T.tolist()]
 print("average of all three:", average)
 
 # %% [markdown]
-# No place is at 2.7 °C. A plain average gives the freezer as much say as your room. It is still the
-# first thing to write, and everything later replaces its equal weights by better ones.
+# None of the places is at 2.7 °C. A plain average gives the freezer as much say as your room. Write
+# it all the same: everything that follows replaces its equal weights with better ones.
 #
 # ### Exercise 0.1 · `uniform_average`
 # ●○○ easy · 3 minutes · 1 point
 #
 # Average the value vectors, all of them equally important: `(T_k, d_v)` becomes `(d_v,)`. Here
-# `T_k` counts the vectors and `d_v` their features: the sensors make `(3, 2)`.
+# `T_k` counts the vectors and `d_v` their features: `(3, 2)` for the sensors.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Add the vectors up and divide by how many there are. PyTorch has a function for both steps.
+# Add the vectors up and divide by how many there are. One function of PyTorch does both.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -99,7 +99,7 @@ check.uniform_average(uniform_average)
 
 # %% [markdown]
 # ### Reading a check
-# Here is a first try of somebody else, and what the check says. (`preview` costs no points.)
+# Here is someone else's attempt, and what the check says about it. (`preview` costs no points.)
 
 
 # %% demo=true
@@ -111,16 +111,16 @@ check.preview("uniform_average", first_try)
 
 # %% [markdown]
 # - The first line says **what** is wrong; `got` and `expected` show the difference.
-# - `likely` names a known mistake whose results are exactly these.
-# - `place` is the part of the code to look at: with a right answer's value there, all the results
-#   are right.
-# - `seed` is the number from which the random inputs were drawn. To see the same inputs again, run
-#   a cell with `%env AUTOGRADER_SEED=` and that number.
+# - `likely` names a known mistake that gives exactly these results.
+# - `place` is the part of the code to look at: with the value that a right answer has there, all
+#   results would be right.
+# - `seed` is the seed of the random inputs. To get the same inputs again, run a cell that says
+#   `%env AUTOGRADER_SEED=` and that number.
 #
-# Besides what its text says, your answer must be right in float32, PyTorch's usual precision, give
-# the same result when it is called again, and change nothing outside of itself, not even its
-# arguments. This course calls that **care**: a right answer that lacks it keeps three quarters of
-# its points.
+# Besides doing what the text asks, your answer must be right in float32, PyTorch's default
+# precision. It must give the same result when it is called again, and change nothing outside
+# itself, not even its arguments. This course calls that **care**: a right answer that lacks it
+# keeps three quarters of its points.
 #
 # ## Weights
 # **Attention** lets a *query* decide how much each value counts. Suppose you sit near the window,
@@ -149,7 +149,7 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
 # | `v` | values: what each item gives |
 # | `scores` | one number per query and key, any size and sign: the larger, the better they match |
 # | `weights` | scores turned into numbers from 0 to 1; the weights of one query sum to 1 |
-# | `context` | the result: per query, the average of the values with its weights |
+# | `context` | the result: for each query, the values averaged with its weights |
 #
 # `T_q` is the number of queries; `T_k` is the number of keys, which is also the number of values.
 # `d_k` and `d_v` are the lengths of a key and of a value.
@@ -230,7 +230,7 @@ axes = experiments.scales(softmax)
 
 # %% [markdown]
 # ### Break it
-# What if you leave the subtraction out? Here are scores that grow, and what the check says.
+# What if you leave the subtraction out? Here are ever larger scores, and what the check says.
 
 
 # %% demo=true
@@ -260,8 +260,8 @@ check.preview("softmax", softmax_without_shift)
 # ### Exercise 0.3 · `weighted_average`
 # ●○○ easy · 5 minutes · 2 points
 #
-# Compute the context of all queries, without a loop. This one line ends every attention in this
-# course.
+# Compute the context of all queries, without a loop. This one line is the last step of every
+# attention in this course.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -301,9 +301,9 @@ print(weighted_average(weights, values))  # (T_q, d_v): °C and % for each perso
 ax = plots.heatmap(weights, queries=people, keys=places, numbers=True)
 
 # %% [markdown]
-# *Weights of three queries (rows) on three keys (columns), on the colour scale from 0 to 1 that all
-# lessons share.* The person at the door listens to room and garden alike, and gets nearly their
-# mean. No row gives the freezer more than 0.01.
+# *Weights of three queries (rows) on three keys (columns), on a colour scale from 0 to 1.* The
+# person at the door listens to room and garden alike, and gets nearly their mean. No row gives the
+# freezer more than 0.01.
 #
 # ## Something of your own
 # Choose four things that two numbers describe: cities by sunshine and rent, songs by tempo and
@@ -327,8 +327,8 @@ status.show()
 # %% [markdown]
 # ## Summary
 # A plain average treats all values alike. Softmax turns any scores into weights that are not
-# negative and sum to 1, and subtracting the largest score keeps it finite. The weights average the
-# values: this is the last step of every attention in this course.
+# negative and sum to 1, and subtracting the largest score keeps it finite. A weighted average of
+# the values then gives the context.
 #
 # **Next** [01 · How do you predict y at x from examples you have
 # seen?](../01_kernel_regression/01_kernel_regression.ipynb) There the scores come from distances.

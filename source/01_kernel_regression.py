@@ -3,7 +3,7 @@
 #
 # You know a river's level at some moments and need it at another. You know where some books stand
 # on a shelf, and look for one whose subject lies between theirs. In both cases you can compare,
-# weigh and average. The method is sixty years old, and attention in all but name.
+# weigh and average. The method is sixty years old, and it is attention in all but name.
 #
 # **After this lesson** you can
 # - write a **soft lookup**, a dictionary that also answers for keys it does not hold,
@@ -85,7 +85,7 @@ demand.positive(temperature=0.1)
 # ### Exercise 1.1 · `soft_lookup`
 # ●○○ easy · 8 minutes · 2 points
 #
-# Write the same with tensors, for keys of any length and values of any length, with lesson 00's
+# Write this lookup with tensors, for keys of any length and values of any length, with lesson 00's
 # `softmax`.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -164,8 +164,8 @@ print(asked[:, None] - keys[None, :])  # (T_q, 1) minus (1, T_k) is (T_q, T_k)
 #
 # Graded in three parts: for one query (1), for many queries (1), far from all examples (1).
 #
-# The exponential of a score is called a **similarity**, and the function that makes it from a
-# distance a **kernel**. The most common kernel is the Gaussian, a bell curve of width $h$, the
+# The exponential of a score is called a **similarity**; the function that turns a distance into a
+# similarity is a **kernel**. The most common kernel is the Gaussian, a bell curve of width $h$, the
 # **bandwidth**. Divided by their sum over the examples, the similarities become the weights of
 # query $x_i$:
 #
@@ -206,8 +206,8 @@ from autograder.mistakes.kernel_regression import divides_by_the_sum
 
 # %% [markdown]
 # Write a function without arguments that returns an input `(x, x_train, y_train, bandwidth)` for
-# which the result is wrong. On paper the two formulas are equal: look for numbers where a
-# computer's arithmetic departs from it.
+# which the result is wrong. On paper the two formulas are equal. Look for numbers for which a
+# computer's arithmetic makes them differ.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -256,9 +256,8 @@ moving.bandwidth()
 
 # %% [markdown]
 # ## Other kernels
-# The Gaussian is one way to turn a distance into a similarity. In this course, a **kernel** is any
-# function of the scaled distance $u = (x_i - x^\text{train}_j) / h$ that is never negative and
-# largest at 0.
+# The Gaussian is one of many kernels. In this course, a **kernel** is any function of the scaled
+# distance $u = (x_i - x^\text{train}_j) / h$ that is never negative and largest at 0.
 #
 # Here are four, all of height 1 at $u = 0$. Factors that textbooks put in front, such as 3/4,
 # cancel in the weights.
@@ -276,7 +275,7 @@ from attention.kernel_regression import kernel_values
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# No key is preferred in a row of ones either, and ones can be divided by their sum.
+# A row of ones prefers no key either, and it can be divided by its sum.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -309,23 +308,23 @@ from attention.kernel_regression import kernel_regression
 axes = experiments.kernels(kernel_regression)
 
 # %% [markdown]
-# *Fits under three kernels, with examples, true level (dashed) and prediction (line), in dm.* The
-# boxcar's line makes a step whenever an example enters or leaves its reach. In the gap, the narrow
-# boxcar reaches no example and falls back to the mean, which the constant kernel predicts
+# *What three kernels predict (line), with the examples (dots) and the true level (dashed), in dm.*
+# The boxcar's line makes a step whenever an example enters or leaves its reach. In the gap, the
+# narrow boxcar reaches no example and falls back to the mean, which the constant kernel predicts
 # everywhere. At equal bandwidth the Gaussian smooths more than the other two: the printed *total
 # variation*, all ups and downs of a line added together, is smallest for it.
 #
-# The weights themselves:
+# Here are the weights themselves:
 
 # %% demo=true
 axes = experiments.kernel_weights(kernel_regression)
 
 # %% [markdown]
-# *Weight matrices: 12 queries down, 40 examples across, in the order of time. Each panel has its
-# own scale, up to its largest weight.* A query attends to examples near its own time, with a narrow
-# kernel to only a few. In the gap, from 3.75 h to 4.75 h, the narrow Gaussian gives most of the
-# weight to the nearest example, however far away. At 4.25 h the boxcar reaches no example, and
-# gives 1/40 to each.
+# *Weights of 12 queries (rows) on 40 examples (columns), both in the order of time. Each panel has
+# its own scale, up to its largest weight.* A query attends to examples near its own time. With a
+# narrow kernel these are only a few. In the gap, from 3.75 h to 4.75 h, the narrow Gaussian gives
+# most of the weight to the nearest example, however far away it is. At 4.25 h the boxcar reaches no
+# example, and gives 1/40 to each.
 #
 # ## What every attention has in common
 # Kernels and, later, dot products make the weights in different ways. The rest is always the same:
@@ -347,7 +346,7 @@ axes = experiments.contexts(soft_lookup)
 # **Order does not matter.** Shuffle the examples, each key with its value, and the predictions stay
 # the same: *permutation invariance*. Shuffle the queries, and the predictions move with them:
 # *equivariance*. So attention alone does not know the order of the words in a sentence; lesson 08
-# adds it. Which of these seven ways to predict ignore the order?
+# adds positions for that. Which of these seven ways to predict ignore the order?
 
 # %% given="candidate"
 from attention.kernel_regression import candidate
@@ -365,7 +364,7 @@ from attention.kernel_regression import candidate
 # Predict twice: with everything as it is, and with everything shuffled. `torch.randperm(n)` is a
 # random order of 0 to n − 1, and `x[order]` brings x into it. Queries and examples need one each.
 # </details>
-# <details><summary>Hint 2 · “way A … is accused”</summary>
+# <details><summary>Hint 2 · “way A … the test says it does not”</summary>
 #
 # Has each key kept its value? Have you brought the old predictions into the order of the new ones?
 # </details>
@@ -381,8 +380,8 @@ check.ignores_order(ignores_order)
 
 # %% demo=true
 for name in "ABCDEFG":
-    said = ignores_order(name, torch.linspace(0.25, 5.75, 12), x_train, y_train)
-    print(f"way {name}:", "ignores the order" if said else "depends on the order")
+    ignores = ignores_order(name, torch.linspace(0.25, 5.75, 12), x_train, y_train)
+    print(f"way {name}:", "ignores the order" if ignores else "depends on the order")
 
 # %% [markdown]
 # **A** is plain kernel regression. **B** mixes each value with the one before it in the list, **C**
@@ -403,12 +402,13 @@ axes = experiments.fits(nadaraya_watson, 0.001, 100.0)
 # %% [markdown]
 # *Left: bandwidth 0.001 h, a staircase through every example. Right: 100 h, a flat line.* The first
 # is nearest-neighbour prediction, the second the uniform average of lesson 00. The best bandwidth
-# lies between, but the error *on the examples themselves* cannot find it: this error is smallest on
-# the left, where each example predicts itself.
+# lies in between, but the error *on the examples themselves* cannot find it: this error is smallest
+# on the left, where each example predicts itself.
 #
 # ## Choosing the bandwidth
-# A fair question about each example is: how well would the *others* have predicted it? Leave each
-# example out in turn, predict it from the rest, and average the squared errors.
+# The fair question about each example is how well the *others* would have predicted it. Leave each
+# example out in turn, predict it from the rest, and average the squared errors (*leave-one-out
+# cross-validation*).
 #
 # ### Exercise 1.6 · `leave_one_out_loss`
 # ●●● hard · 12 minutes · 3 points
@@ -416,7 +416,7 @@ axes = experiments.fits(nadaraya_watson, 0.001, 100.0)
 # Graded in three parts: with ordinary bandwidths (1), with a tiny bandwidth (1), its gradient (1).
 #
 # Compute this mean, with the Gaussian kernel. Each example is a query that must not attend to
-# itself: this is a *mask*, the first of many. A gradient must be able to flow through the
+# itself. What hides it is a *mask*, the first of many. A gradient must be able to flow through the
 # bandwidth.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -444,8 +444,8 @@ check.leave_one_out_loss(leave_one_out_loss)
 
 # %% [markdown]
 # ## Learning the bandwidth
-# You could try a hundred bandwidths, or follow the gradient of the loss: then the bandwidth is a
-# parameter of a model.
+# You could try a hundred bandwidths. Or make the bandwidth a parameter of a model, and follow the
+# gradient of the loss.
 #
 # ### Exercise 1.7 · `LearnedBandwidth`
 # ●●○ medium · 8 minutes · 3 points
@@ -502,8 +502,8 @@ ax = experiments.valley(path, leave_one_out_loss)
 experiments.before_and_after(LearnedBandwidth, path[-1][0])
 
 # %% [markdown]
-# *Before (left) and after training (right): the fit in dm, and the weights of the examples on each
-# other, each map on a scale of its own.* Before, no weight is above 0.09: each query spreads its
+# *Left before training, right after it: the fit in dm, and how much weight each example gives to
+# the others, each map on its own scale.* Before, no weight is above 0.09: each query spreads its
 # weight over many examples. With the learned bandwidth, the line follows the peaks without chasing
 # every dot.
 #
@@ -513,8 +513,8 @@ experiments.before_and_after(LearnedBandwidth, path[-1][0])
 # starts: 1.5, 0.3 and 0.01 h.
 #
 # ### Predict first
-# Measure the mean squared error from the true level twice: at the learned bandwidth, and at the one
-# with the smallest such error. How many times larger is the first, in the worst of the three
+# Measure the mean squared error from the true level at two bandwidths: the learned one, and the one
+# where this error is smallest. How many times larger is the first error, in the worst of the three
 # rivers?
 
 # %%
@@ -538,18 +538,18 @@ factor = experiments.three_rivers(nadaraya_watson, leave_one_out_loss, learn_ban
 compare(prediction, factor, "largest of the three factors")
 
 # %% [markdown]
-# *Three errors against the bandwidth, for three rivers; dots are where training ended from three
-# starts.* The error on the examples is smallest on the left, so it cannot choose a bandwidth. The
-# leave-one-out loss has its valley near the bandwidth that is best for the true level, but not
-# exactly there: it depends on forty rough readings.
+# *Three errors against the bandwidth, for three rivers. Dots show where training ended from three
+# starts, stars the best bandwidth for the true level.* The error on the examples is smallest on the
+# left, so it cannot choose a bandwidth. The leave-one-out loss has its valley near the bandwidth
+# that is best for the true level, but not exactly there: it depends on forty rough readings.
 #
 # Started at 0.01 h, training gets stuck for one of these three rivers, and for 8 of the first 20 we
-# made. With so narrow a kernel, nearly every example sees a single neighbour. Only the few others
-# set the slope, and it may lead the wrong way, or into a dip.
+# made. With so narrow a kernel, nearly every example sees a single neighbour. Only the few that see
+# more set the slope, which may lead the wrong way or into a dip.
 #
 # ## Limits
-# A prediction never exceeds the largest value among the examples. Only the bandwidth is learned, so
-# a feature that does not matter counts as much as one that does. Peaks and plains share one
+# A prediction never leaves the range of the examples' values. Only the bandwidth is learned, so a
+# feature that does not matter counts as much as one that does. Peaks and plains share one
 # bandwidth. Time and memory grow with $T_q \cdot T_k$.
 #
 # ## Something of your own

@@ -2,11 +2,11 @@
 # # 05 · Why divide by √d?
 #
 # A dot product is the cheapest way to compare a query with a key. It has one flaw, which grows with
-# the length of the vectors. One division fixes it. The result is the formula at the heart of every
-# Transformer.
+# their length *d*, the number of entries. One division fixes it, and gives the formula at the heart
+# of every Transformer.
 #
 # **After this lesson** you can
-# - say why dot products of long vectors are large, and how that stops learning,
+# - say why dot products of long vectors are large, and how large scores stop learning,
 # - write **scaled dot-product attention** and a **self-attention head**,
 # - say why queries, keys and values get matrices of their own,
 # - compare recurrence, convolution and attention: cost, sequential steps, longest path.
@@ -37,8 +37,8 @@ largest = experiments.weights_of_random_keys(lengths=(4, 64, 1024))
 # At *d* = 1024 nearly all the weight goes to one key. Nothing matches; the vectors are merely long.
 #
 # ## The formula of every Transformer
-# Bring the scores to the same spread before the softmax, whatever the length of the vectors:
-# divide them by the root of that length.
+# Give the scores the same spread before the softmax, whatever the length of the vectors: divide
+# them by its square root.
 #
 # ![Queries times transposed keys give one score for every pair. The scores are divided by the root
 # of d_k, masked if there is a mask, and turned into weights by a softmax along each row. The
@@ -110,7 +110,7 @@ compare(prediction, variances[256] / variances[4], "growth of the variance")
 # %% [markdown]
 # *Dot products of 20 000 random pairs at four lengths: all centred on 0, and each curve twice as
 # wide as the one before it, for vectors four times as long.* The variance is *d*. The spread, or
-# **standard deviation**, is its root, √*d*. That is why we divide by √*d* and not by *d*.
+# **standard deviation**, is its square root, √*d*. That is why we divide by √*d* and not by *d*.
 #
 # ### Why it is exactly *d*
 # Let all entries be independent, with mean 0 and variance 1. One term of the dot product has
@@ -166,8 +166,8 @@ ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 # %% [markdown]
 # *Size of the softmax's Jacobian against the length of the vectors, both axes logarithmic; lines
 # are medians, bands hold the middle half of the queries.* With scores divided by √d it keeps its
-# size. Without the division it falls by many powers of ten. So does every gradient on its way from
-# the context to queries and keys. Such a softmax is **saturated**.
+# size. Without the division it falls by many powers of ten, and so does every gradient on its way
+# from the context to queries and keys. Such a softmax is **saturated**.
 
 # %% [markdown]
 # ## Scaled dot-product attention
@@ -178,11 +178,11 @@ ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 # `return_weights` (1).
 #
 # Write equation 1 of *Attention is all you need*. The leading axes can be anything: nothing, a
-# batch, a batch and heads. A `mask` may come with it: bool, `True` where the query **may** look at
-# the key. A forbidden key must get the weight 0, and the others of its row still sum to 1. With
+# batch, a batch and heads. A `mask` may be given: bool, `True` where the query **may** look at the
+# key. A forbidden key must get the weight 0, and the others of its row still sum to 1. With
 # `return_weights=True` return the pair `context, weights`. Scores of ±1000 are fine, and gradients
-# flow back to `q`, `k` and `v`, as they must through every part of a network from here on. You may
-# use `torch.softmax` now.
+# must flow back to `q`, `k` and `v`, as through every part of a network from here on. You may use
+# `torch.softmax` now.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -236,7 +236,7 @@ check.break_scaled_dot_product_attention(break_scaled_dot_product_attention)
 
 # %% [markdown]
 # ## Can training repair large scores?
-# First change *d* yourself, for one query and ten keys made of the same random numbers. From which
+# First change *d* yourself, for one query and ten keys cut from the same random numbers. From which
 # *d* on is the largest weight close to 1 without the division? And with it?
 
 # %% demo=true
@@ -268,17 +268,17 @@ axes = experiments.scale_or_size(scaled_dot_product_attention)
 
 # %% [markdown]
 # *Squared error of the context after 120 steps for six settings, a dot for each of three seeds.*
-# - Divided, the error falls to nearly 0. Not divided, it stops almost at once: most rows give a
-#   wrong key the weight 1.
+# - Divided, the error falls to nearly 0. Not divided, training stops almost at once: most rows give
+#   a wrong key the weight 1.
 # - Divided, but with `W` started √512 times larger, training **fails as well**.
 # - Not divided, but with `W` started √512 times smaller, it learns nearly everything. With a
-#   smaller rate besides, it ends where the first setting ends. So the size of the scores matters,
+#   smaller rate as well, it ends where the first setting ends. So the size of the scores matters,
 #   not the division.
 # - Not divided, but with −log of the right weight as the loss, it learns within ten steps. The
 #   gradient of this loss is large wherever a weight is wrong.
 #
-# So large scores stop learning **where the loss reaches them through the context only**, and so
-# through the Jacobian of 5.2. In a Transformer that is always so: nobody tells it which weights are
+# So large scores stop learning **where the loss reaches them only through the context**, and so
+# through the Jacobian of 5.2. In a Transformer it always does: nobody tells it which weights are
 # right.
 #
 # Why, then, did the scaled score learn so slowly in lesson 04? Its queries and keys are states of a
@@ -289,10 +289,11 @@ for seed in (0, 1, 2):
     print(f"lesson 04, seed {seed}:", experiments.spread_in_the_translator(seed))
 
 # %% [markdown]
-# *Root mean square of a query's entries, and spread of the undivided scores of one query.* The
-# entries are far smaller than 1, so for *d* = 64 the scores spread by about a half, not by 8. After
-# the division by 8 all weights are nearly equal. Dividing by √d assumes entries of variance 1. That
-# holds, at best, at the **start** of training: later, queries and keys are no longer independent.
+# *`entries`: the root mean square of a query's entries. `spread`: the standard deviation of one
+# query's undivided scores.* The entries are far smaller than 1, so for *d* = 64 the scores spread
+# by about a half, not by 8. After the division by 8 all weights are nearly equal. Dividing by √d
+# assumes entries of variance 1. That holds, at best, at the **start** of training: later, queries
+# and keys are no longer independent.
 
 # %% [markdown]
 # ## Where q, k and v come from
@@ -305,14 +306,15 @@ found = experiments.weight_on_itself(scaled_dot_product_attention)
 
 # %% [markdown]
 # Every token looks at itself: $x_i \cdot x_i$ is about *d*, while its products with other tokens
-# are only about √*d*. Then *it* gets nothing from *animal*. So each role gets a matrix of its own:
+# are only about √*d*. Then *it* gets next to nothing from *animal*. So each role gets a matrix of
+# its own:
 #
 # ![The rows of x, one a word, go through three matrices: q = x W_q is what a word looks for, k = x
-# W_k how it is found, v = x W_v what it tells. The query of it and the key of animal make a score:
-# so much of the value of animal goes into the context of it.](figures/query_key_value.svg)
+# W_k how it is found, v = x W_v what it tells. The query of it and the key of animal give a score,
+# which says how much of animal's value goes into the context of it.](figures/query_key_value.svg)
 #
-# Does this help? Here is a task. Each of eight items carries its own name, four numbers, and the
-# name of another item. Its output should be the other item's four numbers.
+# Does this help? Here is a task. Each of eight items carries its own name, four numbers, and a name
+# to look up. Its output should be the four numbers of the item with that name.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -332,9 +334,9 @@ found = experiments.weight_on_itself(scaled_dot_product_attention)
 ax = experiments.projections()
 
 # %% [markdown]
-# *Loss after 300 steps for six ways to make q, k and v, three seeds each.* What brings it close to
-# 0 are two matrices, one for the queries and one for the keys. One for the values is not needed
-# here (open question 1 asks why). The Transformer gives each role a projection:
+# *Loss after 300 steps for six ways to make q, k and v, three seeds each.* Two matrices, one for
+# the queries and one for the keys, bring it close to 0. One for the values is not needed here (open
+# question 1 asks why). The Transformer gives each role a projection:
 #
 # $$q = x\,W_q, \qquad k = x\,W_k, \qquad v = x\,W_v$$
 #
@@ -344,7 +346,7 @@ ax = experiments.projections()
 # | `W_q`, `W_k`, `W_v` | `(d_model, d_head)` each |
 # | `q`, `k`, `v`, result | `(B, T, d_head)` each |
 #
-# From here on a matrix stands to the right of *x*. (`nn.Linear` keeps its transpose, outputs
+# From here on a matrix stands to the right of *x*. (`nn.Linear` stores the transpose, outputs
 # first.)
 #
 # ### Exercise 5.5 · `SelfAttentionHead`
@@ -373,7 +375,7 @@ from attention.scaled_dot_product_attention import SelfAttentionHead
 check.SelfAttentionHead(SelfAttentionHead)
 
 # %% [markdown]
-# ### Who looks at whom is not mutual
+# ### Looking is not mutual
 # With one matrix for queries and keys, scores are symmetric. With two they need not be.
 
 # %% demo=true
@@ -388,16 +390,16 @@ scores = experiments.scores_both_ways(head, x)
 # change?
 
 # %%
-prediction = None  # "same" or "another"; None skips this
+prediction = None  # "same" or "different"; None skips this
 
 # %% demo=true
 outcome = experiments.in_another_order(head, x, scaled_dot_product_attention)
 compare(prediction, outcome, "context of Sam")
 
 # %% [markdown]
-# *Two weight matrices with the same numbers in other places: rows and columns are shuffled alike.*
-# The context of *Sam* is the same. This is **permutation equivariance**: attention alone does not
-# know the order of the words.
+# *The same nine weights in another order: rows and columns are shuffled alike.* The context of
+# *Sam* is the same. This is **permutation equivariance**: attention alone does not know the order
+# of the words.
 
 # %% [markdown]
 # ### Cross-attention
@@ -432,7 +434,7 @@ from attention.scaled_dot_product_attention import attention_multiplications
 check.attention_multiplications(attention_multiplications)
 
 # %% [markdown]
-# At every step a plain RNN multiplies its input and its state with a (*d*, *d*) matrix each:
+# At every step a plain RNN multiplies its input by one (*d*, *d*) matrix and its state by another:
 
 # %% given="rnn_multiplications"
 from attention.scaled_dot_product_attention import rnn_multiplications
@@ -448,9 +450,9 @@ experiments.multiplications(attention_multiplications, rnn_multiplications)
 slower_from = experiments.race(SelfAttentionHead)
 
 # %% [markdown]
-# *Time against length on one core, for one sequence and for a batch of 64, projections included,
-# both axes logarithmic, on the machine that built this notebook.* One short sequence is faster with
-# attention, although it multiplies more: an RNN makes many small products one after another,
+# *Time against length, for one sequence and for a batch of 64, projections included. Both axes are
+# logarithmic; one core of the machine that built this notebook.* For one short sequence attention
+# is faster, although it multiplies more: an RNN makes many small products one after another,
 # attention a few large ones. In a batch the RNN's products are large, too, and the advantage is
 # gone. For long sequences attention is slower, because its work grows with *T*² (lesson 18).
 
@@ -463,11 +465,11 @@ slower_from = experiments.race(SelfAttentionHead)
 ax = experiments.reach(SelfAttentionHead)
 
 # %% [markdown]
-# *Influence of an input on the last output against the steps between them, the last input's own
-# being 1; vertical scale logarithmic, a line for each of three seeds.* The GRU's falls below one in
-# a hundred million (training can change this: that of lesson 02 held on to nine words). The
-# convolution reads five positions and nothing beyond. Attention is **flat**: a word 39 places back
-# counts as much as the one before.
+# *How much an input influences the last output, against the steps between them; that of the last
+# input is 1. The vertical axis is logarithmic, with a line for each of three seeds.* In the GRU it
+# falls below one in a hundred million (training can change this: the GRU of lesson 02 held on to
+# nine words). The convolution reads five positions and nothing beyond. Attention is **flat**: a
+# word 39 places back counts as much as the one before.
 #
 # ![Eight tokens, and the shortest path from the first to the last. Recurrent network: seven steps
 # along a chain. Dilated convolution of width 2: three layers, with steps of 1, 2 and 4 positions.
@@ -481,19 +483,17 @@ ax = experiments.reach(SelfAttentionHead)
 # | convolution of width *k* | k · T · d² | 1 | T / k, or log_k T if dilated, as drawn |
 # | self-attention | T² · d | 1 | 1 |
 #
-# (The recurrent layer and attention multiply 2 · T · d² and 2 · T² · d times, as you counted; the
-# table leaves constant factors out. A convolution that is not dilated reaches *k* − 1 places per
-# layer.)
+# (You counted 2 · T · d² for the recurrent layer and 2 · T² · d for attention. A convolution that
+# is not dilated reaches *k* − 1 places per layer.)
 #
 # ## Your translator so far
-# From here to lesson 10 your translator grows by one change a lesson, and a table by a row. The
-# task is harder than in lessons 02 and 03: numbers of up to **nine** digits, in German up to 101
-# letters. Still there are 20 000 numbers to train on, 300 steps of the loop of lesson 02, and three
-# runs.
+# From here to lesson 10 your translator changes step by step, and each step adds a row to a table.
+# The task is harder than in lessons 02 and 03: numbers of up to **nine** digits, in German up to
+# 101 letters. As before, 20 000 numbers, 300 steps of lesson 02's loop and three runs.
 #
 # In this lesson's row the decoder asks with a query of its own, and the words have keys and values
-# of their own: three matrices, as in 5.5. (Two RNNs of 32 numbers read, as in lesson 04; in lesson
-# 03 they had 64.)
+# of their own: three matrices, as in 5.5. (The source is read by two RNNs of 32 numbers each, as in
+# lesson 04; in lesson 03 they had 64.)
 
 # %% demo=true
 from attention.experiments import translator_so_far
@@ -502,13 +502,13 @@ _ = translator_so_far.up_to("05", scaled_dot_product_attention=scaled_dot_produc
 
 # %% [markdown]
 # *Share of test numbers of seven, eight and nine digits translated without error: three runs of
-# each translator, darker where the middle one is better; this lesson is framed.* One run of the new
-# row gets at least .88 right, two at most .18. (The line below comes from your own function.) Which
-# seeds succeed will change from lesson to lesson. Watch for a row where all do.
+# each translator, darker where the middle one is better; this lesson's row is framed.* One run of
+# the new row gets at least .88 right, two at most .18. (The first 20 steps also ran with your own
+# function.) Which seeds succeed changes from lesson to lesson. Watch for a row where all do.
 #
-# What do the matrices bring? In lesson 04, dividing hurt. So train this translator with some of the
-# matrices, divided by √64 and not, on numbers of six digits as there. A matrix that is left out
-# leaves the others' start as it was.
+# What do the matrices contribute? In lesson 04, dividing hurt. So train this translator with only
+# some of the matrices, with and without the division by √64, on numbers of up to six digits as
+# there. The matrices that stay start from the same values.
 #
 # ### Predict first
 # With `W_q` and `W_k` only: does dividing help, or hurt, as it did without matrices?
@@ -525,8 +525,8 @@ compare(prediction, outcome, "with W_q and W_k, dividing")
 # alone three. The rows without a matrix are those of lesson 04.* At this learning rate, dividing
 # hurts without matrices. With `W_q` and `W_k` it helps: divided, all six runs get at least 0.94 of
 # the five-digit and 0.92 of the six-digit numbers right; undivided, they scatter from 0.04 to 0.97
-# and from 0 to 0.96. So it is matrices *and* division. `W_v` adds nothing to the two. (Alone, it
-# lifts the divided score in two of three runs. Why, is open.)
+# and from 0 to 0.96. So it takes matrices *and* division. `W_v` adds nothing to the two. (Alone, it
+# helps the divided score in two of three runs; why is an open question.)
 #
 # ## Limits
 # The division sets the size of the scores at the start of training; later they may become large
@@ -546,14 +546,14 @@ from attention.provided.figures import plots
 # %% [markdown]
 # ## Summary
 # A dot product of random vectors of length *d* has variance *d*. After the division by √*d*, scores
-# start at a size that lets gradients through the softmax. In self-attention, queries, keys and
+# start at a size at which gradients pass through the softmax. In self-attention, queries, keys and
 # values come from one sequence, through a matrix each; in cross-attention, keys and values come
 # from another. In the translator, dividing pays only together with matrices for queries and keys.
 # Attention does not know the order of the words. Any two words are one step apart, but the cost
 # grows with T_q · T_k.
 #
-# **Next** [06 · Who may look at whom?](../06_masked_attention/06_masked_attention.ipynb) There the
-# mask gets a lesson of its own.
+# **Next** [06 · Who may look at whom?](../06_masked_attention/06_masked_attention.ipynb) The mask
+# gets its own lesson.
 #
 # ## Open questions
 # 1. In the task of the eight items, why does it cost nothing to leave `W_v` out
@@ -594,7 +594,7 @@ from attention.provided.figures import plots
 #
 # - a product $c = p\,v$ sends $g_p = g_c\,v^\top$ to its left factor, and $p^\top g_c$ to its
 #   right;
-# - the softmax sends its Jacobian of exercise 5.2, row by row:
+# - the softmax multiplies by its Jacobian of exercise 5.2, row by row:
 #   $g_{s,i} = p_i\,\big(g_{p,i} - \sum_j p_j\,g_{p,j}\big)$.
 #
 # <details><summary>Hint 1 · the idea</summary>

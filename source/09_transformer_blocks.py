@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 09 · What holds a deep stack together?
 #
-# A good translator stacks many attention layers. Bare, a deep stack hardly learns. Two simple ideas
-# change that: a connection that skips each layer, and vectors that keep their size.
+# A good translator stacks many attention layers, but a deep stack of bare layers hardly learns. Two
+# ideas change that: a connection that skips each layer, and a norm that fixes the size of vectors.
 #
 # **After this lesson** you can
 # - measure the **gradient** that reaches every layer, and say why it fades,
 # - say what a **residual connection** (skip connection) and **dropout** do, and write **LayerNorm**
 #   and the **feed-forward network**,
 # - build the **encoder layer** and the **decoder layer** of the Transformer, equal to PyTorch's,
-# - choose between **pre-norm** and **post-norm**, and say which learning rates each can take.
+# - choose between **pre-norm** and **post-norm**, and say which learning rates each tolerates.
 #
 # **Time** 90 minutes · **Points** 16 · **GPU** not needed · **You need** lessons 06 to 08
 
@@ -101,10 +101,10 @@ compare(prediction, factor, "first layer, with over without")
 # gradient of a layer's weights is a product of the two, so it is tiny in **every** layer, not only
 # in the first.
 #
-# The factor belongs to our choice of 0.7. With weights of size 1.5 the plain stack starts well,
+# The factor depends on our choice of 0.7. With weights of size 1.5 the plain stack starts well,
 # too, and at 2 its gradient grows from the last layer to the first. With skip connections it grows
-# at every size; at 0.7, from 6 or 7 to 30 or 40. What the plain stack loses even at size 1.5 comes
-# below.
+# at every size; at 0.7, from 6 or 7 to 30 or 40. A plain stack loses more than its gradient, as you
+# will see below.
 #
 # ## A stream with detours
 # An encoder layer has two **sublayers**: an attention, then a small network for each position. Each
@@ -139,9 +139,9 @@ print("kept:          ", kept, "  mean", sum(kept) / 8)
 print("divided by 3/4:", [round(k / 0.75, 2) for k in kept], "  mean", sum(kept) / 0.75 / 8)
 
 # %% [markdown]
-# Without the division, updates would be a third larger after training, when nothing is dropped.
-# `nn.Dropout` drops and divides in training, and does nothing after `eval()`. Forget `eval()`, and
-# dropout stays on while the model is used. Send the same 0 through 12 updates of 0.1, four times:
+# Without the division, updates would be a third larger once training is over and nothing is
+# dropped. `nn.Dropout` drops and divides in training, and does nothing after `eval()`. Forget
+# `eval()`, and dropout stays on while the model is used. The next cell adds up 12 updates of 0.1:
 
 # %%
 dropout, update = nn.Dropout(0.1), torch.tensor(0.1)
@@ -153,20 +153,20 @@ for training in (True, False):
 
 # %% [markdown]
 # ## Vectors that keep their size
-# A sum of many updates grows. These are the numbers in the stacks of the first table:
+# A sum of many updates grows. Here is its spread in the stacks with skips from above:
 
 # %% demo=true
 experiments.growing()
 
 # %% [markdown]
 # So every layer would work at a different scale. **LayerNorm brings every vector to mean 0 and
-# variance 1**, and applies a learned scale $g$ and shift $b$ to each feature:
+# variance 1**, then applies a learned scale $g$ and shift $b$ to each feature:
 #
 # $$\text{norm}(x) = \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} \odot g + b, \qquad
 # \mu = \frac{1}{d}\sum_{i=1}^{d} x_i, \qquad \sigma^2 = \frac{1}{d}\sum_{i=1}^{d} (x_i - \mu)^2$$
 #
-# Mean and variance are those of **one vector**, one position of one sentence, and $d$ is d_model.
-# By hand:
+# Mean and variance are those of **one vector**, one position in one sentence; $d$ is d_model. By
+# hand:
 
 # %%
 vector = [1.0, 1.0, 5.0, 5.0]
@@ -183,8 +183,8 @@ for eps in (0.0, 5.0):
 #
 # Graded in three parts: mean 0 (1), variance 1 and eps (1), weight and bias (1).
 #
-# Write it as a module. `__init__` makes the parameters `weight` and `bias`, `(d_model,)` each, of
-# ones and of zeros.
+# Write it as a module. `__init__` makes two parameters of shape `(d_model,)`: `weight`, all ones,
+# and `bias`, all zeros.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -203,7 +203,7 @@ for eps in (0.0, 5.0):
 # return normed times weight plus bias
 # ```
 # </details>
-# <details><summary>Hint 4 · “1, 1, 5, 5 is not normalised rightly”</summary>
+# <details><summary>Hint 4 · “1, 1, 5, 5 is normalised wrongly”</summary>
 #
 # `x.var()` divides by d − 1, not by d. And `eps` stands inside the root.
 # </details>
@@ -284,7 +284,7 @@ check.FeedForward(FeedForward)
 #
 # Graded in four parts: post-norm (1), pre-norm (1), with a mask (1), with dropout (1).
 #
-# Write `forward` for **both** drawings.
+# Write `forward` for **both** drawings, post-norm and pre-norm.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -318,15 +318,15 @@ check.EncoderLayer(EncoderLayer)
 # %% [markdown]
 # ## The decoder layer
 # A decoder layer has a third sublayer between the other two, so it attends twice:
-# - **self-attention**, at the target words up to its own: a causal mask,
-# - **cross-attention**, at the source: queries from the stream, keys and values from `memory`.
+# - **self-attention** to the target, up to its own position: this needs a causal mask,
+# - **cross-attention** to the source: queries from the stream, keys and values from `memory`.
 #
 # ![A pre-norm decoder layer. The residual stream runs along the bottom. The first detour is causal
 # self-attention with its norm, the second is cross-attention, into which memory enters from above
 # as keys and values without passing through the norm, the third is the feed-forward network. Each
 # update is added to the stream.](figures/decoder_layer.svg)
 #
-# Both masks say which positions are real. Combine `mask` with the causal mask.
+# Both masks say which positions are not padding. Combine `mask` with the causal mask.
 #
 # | mask | keys | shape |
 # |---|---|---|
@@ -433,8 +433,8 @@ experiments.deep_stacks()
 # The printed cosines compare the vectors of different positions after the last layer. They show
 # what is lost. Without skip connections all positions end with the same vector (cosine 1.00).
 # Averaging alone does that: Dong and colleagues (2021) prove this *rank collapse* for attention
-# without skip connections. The residual stream carries the input past the averages. Post-norm
-# shrinks the stream after every sum, so the positions still become almost alike.
+# without skips and feed-forward networks. The residual stream carries the input past the averages.
+# Post-norm shrinks the stream after each sum, so positions still become almost alike.
 #
 # ## Which of them learn?
 # Train 12 of your own layers to reverse digits: 3 1 4 1 5 9 becomes 9 5 1 4 1 3. Take 90 steps of
@@ -491,24 +491,24 @@ compare(prediction, half, "post-norm, constant 0.003, mean of three")
 # The paper's Transformer is post-norm and warms up (lesson 11). Most large models since are
 # pre-norm.
 #
-# Why? Xiong and colleagues (2020) blame large gradients in the last layers. But Adam divides every
-# gradient by its own size: with all of them a hundred times smaller or larger, post-norm ends at
-# nearly the same loss (“gradients scaled” in the records). So the size of the gradients alone is
-# not the reason. Their growth *during* training may be. Or it is how far one step moves the
-# *scores* (Liu and colleagues, 2020; open question 2).
+# Why does post-norm fail at bold rates? Xiong and colleagues (2020) blame large gradients in the
+# last layers. But Adam divides every gradient by a running mean of its size: with all of them a
+# hundred times smaller or larger, post-norm ends at nearly the same loss (“gradients scaled” in the
+# records). So the size of the gradients alone is not the reason. Their growth *during* training may
+# be. Or it is how far one step moves the *scores* (Liu and colleagues, 2020; open question 2).
 #
 # ### Add & Norm taken apart
-# Which does the work, the sum or the norm? Switch off each in turn, at constant rates, and train as
+# Which does the work, the sum or the norm? Switch each off in turn, at constant rates, and train as
 # above:
 
 # %% demo=true
 experiments.add_and_norm()
 
 # %% [markdown]
-# *Loss of the last ten steps, three runs of each; 2.3 is guessing.* Without skip connections
-# nothing is learned at any of the four rates. With them but no norms, twelve layers learn at
-# the two lower rates; at higher ones some runs blow up. *Add* lets the stack learn; *Norm*, placed
-# as in pre-norm, lets it learn at bold rates.
+# *Loss of the last ten steps, three runs of each; the dashed line is guessing, and 4 stands for 4
+# or more.* Without skip connections nothing is learned at any of the four rates. With them but no
+# norms, twelve layers learn at the two lower rates; at higher ones some runs blow up. *Add* lets
+# the stack learn; *Norm*, placed as in pre-norm, lets it learn at bold rates.
 #
 # ### Break it
 # Take layers out of a trained model at random. What share of digits is still right without 1 of the
@@ -527,10 +527,10 @@ experiments.add_and_norm()
 _ = experiments.layers_taken_out()
 
 # %% [markdown]
-# *Share of digits right against the number of layers taken out, mean of ten choices; bands of three
-# trained models.* Without one layer next to nothing is lost on average. Without half of them at
-# least three in four digits are right: the stream runs past a gap. Veit and colleagues (2016) found
-# the same in image networks.
+# *Share of digits right against the number of layers taken out: the mean of ten random choices;
+# bands span three trained models.* Without one layer next to nothing is lost on average. Without
+# half of them at least three in four digits are right: the stream runs past the gap. Veit and
+# colleagues (2016) found the same in image networks.
 #
 # ## Your translator so far
 # Two of your encoder layers now read the English words, after their embedding and positions.
@@ -544,9 +544,9 @@ pieces = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinu
 _ = translator_so_far.up_to("09", **pieces, EncoderLayer=EncoderLayer)
 
 # %% [markdown]
-# *The same table; this lesson is framed.* In 300 steps, two blocks in front of a recurrent network
-# that writes bring nothing: no run gets more than .51 of the seven-digit numbers right. They are
-# here for the next lesson, where blocks write, too.
+# *The same table; this lesson's row is framed.* In 300 steps, two blocks that read for a recurrent
+# network that writes do not help: no run gets more than .51 of the seven-digit numbers right, while
+# one got .67 without them. They are here for the next lesson, where blocks write, too.
 #
 # ## Limits
 # These stacks were small, and trained for 90 steps at most. Which norm is better after long
@@ -569,7 +569,7 @@ _ = translator_so_far.up_to("09", **pieces, EncoderLayer=EncoderLayer)
 # Pre-norm leaves the stream alone and forgives a bold rate.
 #
 # **Next** [10 · How do the pieces make a translator?](../10_transformer/10_transformer.ipynb) They
-# become a whole Transformer, which writes numbers in German.
+# become a whole Transformer that writes German.
 #
 # ## Open questions
 # No points, no check; `experiments.train_one(norm, seed, rate=…)` trains one stack in seconds.

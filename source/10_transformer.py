@@ -36,7 +36,7 @@ torch.set_num_threads(1)  # as fast for small matrices, and much faster beside o
 experiments.steps_in_a_row()
 
 # %% [markdown]
-# This holds in training only, where the target is known: both *write* a translation letter by
+# This holds only in training, where the target is known. Both *write* a translation letter by
 # letter. In a Transformer any two positions are one attention apart (lesson 05).
 #
 # ## Two stacks, and tables around them
@@ -45,15 +45,15 @@ experiments.steps_in_a_row()
 # layer, and scores the next token. Everything else is a table.
 #
 # ![Left, the encoder: the source is embedded and passes N times through self-attention and a
-# feed-forward network; what leaves the last layer is the memory. Right, the decoder: the target is
-# shifted right, embedded, and passes N times through causal self-attention, cross-attention, which
-# reads the memory, and a feed-forward network; the generator scores the next tokens. Each of the
-# five sublayers begins with a norm, and a residual connection leads past both to a box Add. One
-# more norm stands after each stack. At the arrows: ids have the shape (B, T), vectors (B, T,
-# d_model), scores (B, T_q, target_size).](figures/transformer_way.svg)
+# feed-forward network; what leaves the norm after them is the memory. Right, the decoder: the
+# target is shifted right, embedded, and passes N times through causal self-attention,
+# cross-attention, which reads the memory, and a feed-forward network; the generator scores the next
+# tokens. Each of the five sublayers begins with a norm, and a residual connection leads past both
+# to a box Add. One more norm stands after each stack. At the arrows: ids have the shape (B, T),
+# vectors (B, T, d_model), scores (B, T_q, target_size).](figures/transformer_way.svg)
 #
 # The drawing is pre-norm, like the model that we will train. The paper's model is post-norm: a norm
-# follows each sum, and the stacks end without one more.
+# follows each sum, and none stands after the stack.
 #
 # Attention is used in **three ways**, with different inputs:
 #
@@ -74,8 +74,8 @@ print("reads     " + "".join(f"{token:<5}" for token in ["BOS", *predicts[:-1]])
 print("predicts  " + "".join(f"{token:<5}" for token in predicts))
 
 # %% [markdown]
-# Position 3 (counting from 0) must predict “l”. It may see BOS, z, w and ö, the letter at its own
-# place. In training all positions predict at once. This is the teacher forcing of lesson 02, with
+# Position 3 (counting from 0) must predict “l”. It may see BOS, z, w and ö, the letter that it
+# reads. In training all positions predict at once. This is the teacher forcing of lesson 02, with
 # its `shift_right`.
 #
 # ## Masks from tokens
@@ -116,14 +116,14 @@ check.masks_from_tokens(masks_from_tokens)
 experiments.masks_of_a_batch(masks_from_tokens)
 
 # %% [markdown]
-# *Dark: may be looked at. The number is 12, in a batch beside 21. Left, the padding after the
-# source is hidden; right, the padding and the future.* The loss leaves out the rows of padding.
+# *Dark cells may be looked at. The number is 12, in a batch beside 21. Left, the padding after the
+# source is hidden; right, the padding and the future.* The loss ignores the rows of padding.
 #
 # ## Both ends
-# There are three tables: one has a row for each source token, one for each target token, and the
-# **generator** scores each target token by a dot product with a row of its own. The last two have
-# the same shape. Press and Wolf (2017) **tied** them into *one* parameter. If both languages share
-# a vocabulary, all three can be tied, as in the paper.
+# There are three tables. One has a row for each source token, one for each target token, and the
+# third, the **generator**, scores each target token by a dot product with a row of its own. The
+# last two have the same shape. Press and Wolf (2017) **tied** them into *one* parameter. If both
+# languages share a vocabulary, all three can be tied, as in the paper.
 #
 # ### Exercise 10.2 · `Translator`
 # ●●● hard · 25 minutes · 5 points
@@ -194,8 +194,8 @@ check.Translator(Translator)
 # Make `n_layers` layers, one after the other, each with **weights of its own**. With pre-norm,
 # every layer normalises what goes *in*, so the sum that leaves the last one needs a final norm.
 # Post-norm layers end with a norm already. `sizes` holds all that a layer of lesson 09 needs. Use
-# `self.kind` for the layers, and pass the arguments after x on to each: then the decoder is your
-# encoder with layers of another kind.
+# `self.kind` for the layers, and pass the arguments after x on to each layer: then the decoder is
+# your encoder with layers of another kind.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -225,8 +225,8 @@ from attention.transformer import Decoder
 
 # %% [markdown]
 # ## Writing
-# To translate, the model reads what it has written: BOS, then BOS and its first letter, and so on.
-# Each time it scores a next token after *every* position, but only the last scores are new.
+# To translate, the model reads what it has written so far: BOS, then BOS and its first letter, and
+# so on. Each time it scores a next token after *every* position, but only the last scores are new.
 #
 # ### Exercise 10.4 · `append_best`
 # ●○○ easy · 8 minutes · 2 points
@@ -253,7 +253,7 @@ check.append_best(append_best)
 # ## The whole model
 # Stacks take the place of the layers, the masks come from the tokens, and a loop writes. Pre-norm
 # is the default, since it needs less care (lesson 09). `translate` computes all earlier positions
-# again at every step. Lesson 13 will store them instead.
+# again at every step; lesson 13 will store them instead.
 
 # %% given="Transformer"
 from attention.transformer import Transformer
@@ -277,11 +277,11 @@ for name, sizes in {"base": (512, 8, 2048), "big": (1024, 16, 4096)}.items():
 
 # %% [markdown]
 # The paper says 65 and 213 million, with “about 37 000” tokens; our totals are within 3 % of both.
-# Without tying there would be three tables, and they would be more than half of the base model.
+# Without tying there would be three tables, which would make up more than half of the base model.
 #
 # ## Is it right?
 # Three tests before training: no layer sees the future, padding changes nothing, and the model can
-# learn one batch by heart. If one of them fails, it has a bug or an unsuitable learning rate.
+# learn one batch by heart. A failure is a bug or, in the third, perhaps a bad learning rate.
 
 # %% demo=true
 experiments.three_tests(Transformer)
@@ -337,14 +337,14 @@ _ = translator_so_far.up_to("10")
 
 # %% [markdown]
 # *Share of test numbers of seven, eight and nine digits translated without error: three runs of
-# each translator, trained on numbers of up to nine digits; this lesson is framed.*
+# each translator, trained on numbers of up to nine digits; this lesson's row is framed.*
 #
 # This row completes the table that began in lesson 05. Every run of the whole Transformer gets at
-# least .97 of the numbers of seven digits right, and at least .81 of those of nine. Before, a run
-# succeeded or failed with its seed, and no change helped with every seed: heads, positions and two
-# blocks that read did not earn a row by themselves. The step comes when blocks write, too, without
-# a recurrent network at the end of the chain. Besides, no word has to wait for another, which pays
-# on long sentences and parallel hardware (lesson 12).
+# least .97 of the numbers of seven digits right, and at least .81 of those of nine. Before, success
+# depended on the seed, and no single change helped with every seed: not heads, not positions, not
+# two blocks that read. The jump comes when blocks write, too, and no recurrent network is left. Nor
+# does any word have to wait for another, which pays on long sentences and parallel hardware (lesson
+# 12).
 #
 # ## The three uses of attention, in one forward pass
 # **Predict first.** For 931: which of the three pictures has an empty upper right half?
@@ -354,21 +354,21 @@ weights, words, letters = experiments.weights_for(931, model)
 _ = experiments.three_uses(weights, words, letters)
 
 # %% [markdown]
-# *One head of four, head 3 of layer 1 in each stack, for 931 (both counted from 0, here and in all
-# later lessons: layer 1 is the last); queries down, keys across. Left: words look at words. Middle:
-# each letter looks at itself and at those before; the future is empty. Right: the letter to be
-# written looks at the words.* The right picture is the alignment of lesson 03 again: *neun* looks
-# at *nine*, most of *hundert* at *hundred*, the “e” of *ein* at *one*, and *dreißig* back at
+# *Head 3 of layer 1 in each stack, for 931; queries down, keys across. (Heads and layers are
+# counted from 0, here and in all later lessons, so layer 1 is the last.) Left: words look at words.
+# Middle: each letter looks at itself and at those before it; the future is empty. Right: the letter
+# to be written looks at the words.* The right picture is the alignment of lesson 03 again: *neun*
+# looks at *nine*, most of *hundert* at *hundred*, the “e” of *ein* at *one*, and *dreißig* back at
 # *thirty*. But this is one head. Here are all heads of the cross-attention:
 
 # %% demo=true
 experiments.every_head(weights, words, letters)
 
 # %% [markdown]
-# *Cross-attention of both layers, all heads, for 931.* Look at the “e” of *ein* in layer 1, the
-# last. Two heads look at *thirty* and two at *one*, each with nearly all its weight. Their mean
+# *Cross-attention of both layers, all heads, for 931.* Look at the framed row in layer 1, the “e”
+# of *ein*. Two heads look at *thirty* and two at *one*, each with nearly all its weight. Their mean
 # would show a letter that looks at both words, which no head does. So look at heads before you
-# average them. Lesson 17 asks what each is for. Choose a layer and a head, and move over the map:
+# average them. Lesson 17 asks what each head is for. Choose one, and hover over the map:
 
 # %% demo=true
 from attention.provided.figures.explorer import Sentence, explorer
@@ -396,8 +396,8 @@ explorer([Sentence("931", maps, dict.fromkeys(maps, (letters, words)))])
 # ```
 #
 # This is done for each side of a model like yours. Its `embed` adds the learned positions, the
-# sinusoids or nothing; `turn_attentions` turns what leaves `W_q` and `W_k` of each self-attention.
-# The loop is that of the training above.
+# sinusoids or nothing; `turn_attentions` rotates what leaves `W_q` and `W_k` of each
+# self-attention. The loop is that of the training above.
 # </details>
 #
 # ### Predict first
@@ -412,10 +412,10 @@ right = experiments.kinds_of_positions()
 compare(prediction, sum(right["none"]) / len(right["none"]), "without positions, share right")
 
 # %% [markdown]
-# *Share of the held-out numbers translated without error, by their number of digits. Dots: single
-# runs, three of each kind, moved apart a little; lines: their mean.* All three kinds of positions
-# work. After 300 steps sinusoidal positions are slightly ahead in all runs, and learned ones
-# slightly behind.
+# *Share of the held-out numbers translated without error, by their number of digits. Dots are
+# single runs, three of each kind, moved apart a little; lines are their means.* All three kinds of
+# positions work. After 300 steps sinusoidal positions are slightly ahead in all runs, and learned
+# ones slightly behind.
 #
 # Without positions two-digit numbers are still right, since *thirty* and *one* can only be 31. But
 # “nine hundred thirty one” and “one hundred thirty nine” hold the same words, so the model guesses.
@@ -423,7 +423,7 @@ compare(prediction, sum(right["none"]) / len(right["none"]), "without positions,
 # in four errors are correct German for the same words in another order.
 #
 # ## Break it: no shift
-# Let the decoder read the very letters that it should predict. What will happen to the loss, and
+# Let the decoder read the very letters it is supposed to predict. What will happen to the loss, and
 # what will the model write? The class below leaves out `shift_right`, and the loop above trains it
 # for 25 steps.
 
@@ -450,7 +450,7 @@ experiments.without_the_shift(Transformer, Peeking)
 # ## Something of your own
 # Break the translator in your own way: one head, one layer, d_model 8, English words in reverse.
 # Train it with the cell above; `translators.translations(model, corpus, pairs)` writes. Make a
-# table of five numbers: English, German, what your model wrote. Can a friend guess from it what you
+# table of five numbers: English, German, what your model wrote. Can a friend see from it what you
 # took away?
 
 # %%
@@ -461,7 +461,7 @@ experiments.without_the_shift(Transformer, Peeking)
 # An encoder describes the source. A decoder reads the target so far and looks at that description
 # in every layer. Three tables lead from tokens to vectors and back. The three uses of attention
 # differ only in where queries, keys and masks come from. Targets are shifted right and the future
-# is masked, so all positions learn at once and none sees the letter that it should predict.
+# is masked, so all positions learn at once and none sees the letter it has to predict.
 #
 # `autograder collect` gathers what you have passed. After lesson 13 you can train it as your own
 # Transformer.
@@ -630,9 +630,9 @@ experiments.without_the_shift(Transformer, Peeking)
 #
 # In an *untrained*, tied model a letter's row comes in, the layers add a little to it, and the sum
 # is compared with the rows of all letters. Which letter will the model say? That may depend on how
-# long the rows are beside what is added. So we vary two things: the generator's table, its own or
-# tied, and the length of the rows of both target tables, as in a model with three tables (“long”)
-# or a tenth of that (“short”).
+# long the rows are compared with what is added. So we vary two things: the generator's table, its
+# own or tied, and the length of the rows of both target tables, as in a model with three tables
+# (“long”) or a tenth of that (“short”).
 
 # %% demo=true
 _ = experiments.tied_tables()

@@ -16,7 +16,7 @@ def translation(number: int) -> Axes:
 
     number   from 1 to 999 999
     returns  the map: German letters down, in the order in which they were written, English words
-             across; the attention weights are averaged over all eight heads
+             across; the weights are averaged over all eight heads, the largest of a row has a dot
 
     One number in ten was kept out of the training, and the printed lines say whether this one was.
     """
@@ -29,6 +29,8 @@ def translation(number: int) -> Axes:
     ax = plots.panels(width=1.5 + 0.85 * len(found.words), height=0.8 + 0.17 * len(german))
     title = "what each letter looked at, mean of eight heads"
     plots.heatmap(found.weights, ax, title, found.letters, found.words)
+    largest = found.weights.argmax(dim=1)
+    ax.plot(largest, range(len(largest)), "o", color=plots.VERMILION, markersize=5)
     ax.set(xlabel="English words", ylabel="German letters, in order of writing")
     ax.tick_params(axis="x", labelrotation=25 if len(found.words) > 5 else 0)
     return ax

@@ -171,8 +171,8 @@ def three_rivers(
 ) -> float:
     """Draw three errors against the bandwidth, for three rivers with the same true level.
 
-    On each river training starts from 1.5, 0.3 and 0.01 h; dots show where it ends. Prints also in
-    how many of 20 rivers training from 0.01 h stays below 0.05 h.
+    On each river training starts from 1.5, 0.3 and 0.01 h; dots show where it ends, stars the best
+    bandwidth. Prints also in how many of 20 rivers training from 0.01 h stays below 0.05 h.
     returns  the largest factor, of three, by which the squared distance from the true level at the
              learned bandwidth (from 1.5 h) exceeds the smallest of all bandwidths
     """
@@ -183,6 +183,8 @@ def three_rivers(
         ax.get_legend().remove()
         ends = [learn_bandwidth(start, *river(seed))[-1] for start in (1.5, 0.3, 0.01)]
         ax.plot(*zip(*ends, strict=True), "o", color=plots.VERMILION)
+        truth = curves["from the true level"]
+        ax.plot(BANDWIDTHS[truth.argmin()], truth.min(), "*", color=plots.GREEN, markersize=13)
         factors.append(_compare(f"river {seed}", predict, river(seed), curves, ends))
     axes[0].set(ylabel="mean squared error")
     plots.legend(axes[0], fontsize=7, loc="upper left")

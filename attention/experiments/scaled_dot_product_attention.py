@@ -39,10 +39,10 @@ Attend = Callable[..., Tensor]
 
 
 def pointing_items(batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Make rows of items, each with a name, the name of another item, and a content.
+    """Make rows of items, each with a name, a name to look up, and a content.
 
     returns  x (batch, 8, 20): two one-hot names of 8 and 4 random numbers,
-             y (batch, 8, 4): the content of the item that each one names
+             y (batch, 8, 4): the content of the item that has the second name
     """
     names = torch.rand(batch, ITEMS, generator=generator).argsort(dim=1)
     asked = torch.randint(ITEMS, (batch, ITEMS), generator=generator)
@@ -332,7 +332,7 @@ def in_another_order(head: Any, x: Tensor, attend: Attend) -> str:
 
     head, x  a `SelfAttentionHead` and three tokens (1, 3, d_model)
     attend   `scaled_dot_product_attention`
-    returns  "same" if shuffling the input shuffles the output and nothing else, or "another"
+    returns  "same" if shuffling the input shuffles the output and nothing else, or "different"
     """
     words, order = ["I", "am", "Sam"], [2, 0, 1]
     axes = plots.panels(columns=2, width=3.2, height=2.6, share=False)
@@ -344,7 +344,7 @@ def in_another_order(head: Any, x: Tensor, attend: Attend) -> str:
         print("context of Sam:", [round(c, 3) for c in context[0, chosen.index(2), :4].tolist()])
     same = torch.allclose(head(x[:, order]), head(x)[:, order], atol=1e-6)
     print("shuffling the input shuffles the output, and nothing else:", same)
-    return "same" if same else "another"
+    return "same" if same else "different"
 
 
 def multiplications(

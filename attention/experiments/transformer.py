@@ -305,6 +305,7 @@ def every_head(weights: dict[str, Tensor], words: list[str], letters: list[str])
     The arguments are what `weights_for` returns, for 931.
     """
     axes = plots.panels(rows=2, columns=4, width=2.5, height=4.6)
+    e_of_ein = "".join(letters).index("tein") + 1
     for layer, row in enumerate(axes):
         heads = weights[f"decoder.layers.{layer}.cross_attention"][0]  # (H, T_q, T_k)
         for head, ax in enumerate(row):
@@ -312,7 +313,8 @@ def every_head(weights: dict[str, Tensor], words: list[str], letters: list[str])
             plots.heatmap(heads[head], ax, title, letters, words, colorbar=False)
             ax.set(xlabel="", ylabel="")
             ax.tick_params(axis="x", rotation=60)
-    e_of_ein = "".join(letters).index("tein") + 1
+            if layer == 1:
+                plots.mark(ax, (e_of_ein, e_of_ein), (0, len(words) - 1))
     last = heads[:, e_of_ein]  # (H, T_k)
     print("the “e” of ein, last layer, weight on:", *words)
     for head, shares in enumerate(last.tolist()):

@@ -309,8 +309,8 @@ def deep_stacks() -> None:
             alike = "  ".join(f"{cosine:.2f}" for _, cosine in runs[48])
             print(f"{name:<20}", *ends, alike, sep="    ")
     axes = plots.panels(columns=2, width=4.1, height=3.0)
-    seeds.curves(first, depths, axes[0], "of the first layer")
-    seeds.curves(every, range(1, 49), axes[1], "of every one of 48 layers")
+    seeds.curves(first, depths, axes[0], "gradient of the first layer")
+    seeds.curves(every, range(1, 49), axes[1], "gradient of each of 48 layers")
     for ax, label in zip(axes, ("number of layers", "layer"), strict=True):
         ax.set(yscale="log", xlabel=label, xticks=(1, 12, 24, 36, 48))
     axes[0].set(ylabel="norm of the gradient")
@@ -372,8 +372,9 @@ def add_and_norm() -> None:
             label = "no norm" if norm == "none" else f"{norm}-norm"
             found = seeds.where(apart, skip=skip, norm=norm)
             seeds.sweep(found, "rate", "last", ax, label, number=number)
+        ax.axhline(GUESSING, color=plots.GREY, linestyle="--", linewidth=1.2)
         ax.set(title=f"{name} skip connections", xlabel="learning rate")
-    axes[0].set(ylabel="loss at the end, at most 4", ylim=(-0.05, 4.1))
+    axes[0].set(ylabel="loss at the end", ylim=(-0.05, 4.1))
     plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 

@@ -513,7 +513,7 @@ ORDER = "True and False have neither precision nor gradient"
     ),
 )
 def ignores_order(student, draw):
-    """Finds who looks at the place of an example or of a query, and accuses nobody else."""
+    """Finds which ways look at the place of an example or of a query, and no others."""
     for name in "ADEFGBC":
         _is_judged(student, name, *_list(draw))
     for name in "ABCDEFG":  # in order already: to sort them shuffles nothing
@@ -552,7 +552,7 @@ def _is_judged(student, name, *examples):
         said = bool(said)
     expect.true(isinstance(said, bool), "the result is not a bool", expect.describe(said), "a bool")
     if expected:
-        what = f"way {name} takes no notice of any order, and is accused"
+        what = f"way {name} ignores the order, and the test says it does not"
     else:
         of = "the queries" if name == "F" else "the examples"
         what = f"way {name} depends on the order of {of}, and the test does not notice"

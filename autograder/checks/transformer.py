@@ -22,7 +22,7 @@ def _ids(*rows):
 
 @check(
     rests_on=(
-        "nobody looks at PAD, and nobody into the future",
+        "no query may look at PAD, and no target ahead of itself",
         "target_mask (B, T_q, T_q), bool; True = may attend",
         "one for looking at the source, and one for the target looking at itself",
     )
@@ -365,7 +365,7 @@ def _sees_no_future(module, batch, scores):
         other = target.clone()
         other[:, t:] = 3 + (other[:, t:] + 1) % 6
         changed = module(source, other, *masks)
-        what = f"the scores of target token {t} depend on that token: it sees what it should say"
+        what = f"the scores of target token {t} depend on that token, the one to predict"
         expect.close(changed[:, t], scores[:, t], what)
         what = f"another token {t} changes the scores before it"
         expect.close(changed[:, :t], scores[:, :t], what)

@@ -81,7 +81,7 @@ def _centres(student, draw):
 def _brings_to_variance_1(student, draw):
     """The variance v of every vector becomes v / (v + eps), whatever its mean becomes."""
     # Mean 3, variance 4: the deviations of -2 and 2 are divided by the root of 4 + 5.
-    what = "with eps=5, the variance of 1, 1, 5, 5 is not normalised rightly"
+    what = "with eps=5, the variance of 1, 1, 5, 5 is normalised wrongly"
     _has_variance(_plain(student, 4, eps=5.0), _tensor(1, 1, 5, 5), 5.0, what)
     module, equal = _plain(student, 7, eps=0.1), torch.full((2, 7), 3.0, dtype=F64)
     what = "with eps=0.1 the vectors should get another variance"
@@ -135,7 +135,7 @@ def _is_finished(module, other, values, x):
 def _equals_pytorch(student, draw):
     normed = _plain(student, 4, eps=5.0)(_tensor(1, 1, 5, 5))
     expected = _tensor(-2, -2, 2, 2) / 3
-    expect.close(normed, expected, "with eps=5, the vector 1, 1, 5, 5 is not normalised rightly")
+    expect.close(normed, expected, "with eps=5, the vector 1, 1, 5, 5 is normalised wrongly")
     module, x = _plain(student, 7, eps=0.1), 2 * draw.normal(2, 5, 7) + 3
     expected = F.layer_norm(x, (7,), eps=0.1)
     expect.close(module(x), expected, "it differs from nn.LayerNorm", rtol=1e-5)
@@ -202,7 +202,7 @@ def _keeps_digits(student, draw, values):
     rests_on=(
         "the same two linear layers at every position, with a ReLU between them",
         "The dropout is given: it belongs on the hidden units",
-        "Work on every position by itself: (..., d_model) to (..., d_model)",
+        "Work on every position separately: (..., d_model) to (..., d_model)",
         "probability that a hidden unit is dropped in training",
     )
 )
