@@ -56,6 +56,12 @@ def fills_numbers_on_the_cpu(blocks):
 
 
 @careless("unpack_q4")
+def stays_in_float64(blocks):
+    scale, smallest = blocks[:, :4].clone().view(torch.float16).double().split(1, dim=1)
+    return scale * torch.cat([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], 1) + smallest
+
+
+@careless("unpack_q4")
 def shifts_in_place(blocks):
     halves, low = blocks[:, :4].clone().view(torch.float16).float(), blocks[:, 4:] & 15
     blocks[:, 4:] >>= 4
@@ -224,6 +230,17 @@ class DetachesWhatIsFrozen(LowRank):
         bias = self.linear.bias
         still = F.linear(x, self.linear.weight.detach(), None if bias is None else bias.detach())
         return still + self.scale * (self.B @ (self.A @ x.unsqueeze(-1))).squeeze(-1)
+
+
+@alternative("LowRank")
+class MergesIntoALayerOfItsOwn(LowRank):
+    @torch.no_grad()
+    def merged(self):
+        d_out, d_in = self.linear.weight.shape
+        layer = nn.Linear(d_in, d_out, bias=self.linear.bias is not None)
+        layer.load_state_dict(self.linear.state_dict())
+        layer.weight += self.scale * self.B @ self.A
+        return layer
 
 
 @careless("LowRank")
