@@ -71,7 +71,7 @@ attacks: install        ## let hostile notebooks and replies try to earn points 
 	$(BIN)/python -m tests.autograder.replies --kinds 1
 
 bench-busy: install     ## grade five lessons while ten other programs keep the cores busy
-	$(BIN)/python -m benchmarks.term 01 08 11 15 17 --students 20 --hostile 0 --busy 10
+	$(BIN)/python -m benchmarks.term 01 08 11 15 17 --students 20 --busy 10
 
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
 	$(BIN)/python -m benchmarks.training --compile

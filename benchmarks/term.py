@@ -1,15 +1,13 @@
 """A term with a generated class, through every command: ``make bench-term``.
 
 Each of N students hands in each lesson once, as a zip that an LMS gives: right answers, answers
-right in another way, and stored mistakes; every tenth tries to take the grading down (`--hostile`).
-The class is received, graded, told its feedback and reported, lesson by lesson. For each command
-the table shows its time, the peak memory of its processes and what it left on disk. The last lines
-say how many hand-ins are without a score, and how many lost points that they should have kept, or
-kept points that they should have lost.
+right in another way, and stored mistakes. The class is received, graded, told its feedback and
+reported, lesson by lesson. For each command the table shows its time, the peak memory of its
+processes and what it left on disk. The last lines say how many hand-ins are without a score, and
+how many lost points that they should have kept, or kept points that they should have lost.
 
-`--local-cluster 2` grades on two Dask workers of this machine; one is killed when the first hand-in
-is graded, and the other does the rest. `--busy 10` lets ten loops keep the cores busy beside it all
-(``make bench-busy``): nobody may lose a point by that.
+`--busy 10` lets ten loops keep the cores busy beside it all (``make bench-busy``): nobody may lose
+a point by that.
 """
 
 import argparse
@@ -34,8 +32,6 @@ from autograder import ROOT
 from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
 from autograder.grading.classroom import sample_class
-from benchmarks import hostile
-from benchmarks.local_cluster import local_cluster
 from benchmarks.written_out import is_written_out
 
 PROGRAM = str(Path(sys.executable).with_name("autograder"))
@@ -93,30 +89,22 @@ def roster(count):
     return stream.getvalue()
 
 
-def hand_ins(slug, count, seed, every):
-    """(A zip as Canvas gives it, {student: exercises that are wrong}).
-
-    every  so many students' notebook is hostile, each in another way; 0: none
-    """
-    drawn, harms = random.Random(f"{seed} {slug}"), list(hostile.HARMS)
+def hand_ins(slug, count, seed):
+    """(A zip as Canvas gives it, {student: exercises that are wrong})."""
+    drawn = random.Random(f"{seed} {slug}")
     items = registry.of_lesson(slug.partition("_")[2])
     stream, wrong = io.BytesIO(), {}
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for number, (student, name) in enumerate(people(count)):
             who = "".join(name.lower().split(", "))
             path = f"{who}_{70_000 + number}_{900_000 + number}_{slug}.ipynb"
-            attacks = every > 0 and number % every == every - 1
-            harm = harms[number // every % len(harms)] if attacks else ""
-            notebook, wrong[student] = _notebook(slug, items, drawn, harm)
+            notebook, wrong[student] = _notebook(slug, items, drawn)
             archive.writestr(path, notebook)
     return stream.getvalue(), wrong
 
 
-def _notebook(slug, items, drawn, harm):
-    """(Its text, its wrong exercises): each right, right in another way, or wrong as stored.
-
-    harm  what the first exercise's cell does to the grading, or ''
-    """
+def _notebook(slug, items, drawn):
+    """(Its text, its wrong exercises): each right, right in another way, or wrong as stored."""
     answers, wrong = {}, set()
     for name, item in items.items():
         kind = drawn.choice((None, None, registry.alternatives, registry.mistakes))
@@ -124,10 +112,6 @@ def _notebook(slug, items, drawn, harm):
         if known:
             answers[name] = drawn.choice(known)
             wrong |= {name} if kind is registry.mistakes else set()
-    if harm:
-        first = next(iter(items))
-        answers[first] = hostile.cell(harm, first)
-        wrong.add(first)
     return nbformat.writes(sample_class.handed_in(slug, answers)), wrong
 
 
@@ -167,18 +151,17 @@ class Term:
         (course / "people.csv").write_text(roster(options.students), encoding="utf-8")
         self.measured.run("roster", "people.csv")
 
-    def lesson(self, slug, cluster):
+    def lesson(self, slug):
         """Take the class through one lesson, from the zip to the feedback."""
         options, run = self._options, self.measured.run
-        made = hand_ins(slug, options.students, options.seed, options.hostile)
+        made = hand_ins(slug, options.students, options.seed)
         content, self.wrong[slug] = made
         archive = self._course / "download.zip"
         archive.write_bytes(content)
         run("due", slug, "2030-01-01T00:00+00:00")
         run("receive", archive, "--lesson", slug)
         archive.unlink()
-        more = ["--cluster", cluster] if cluster else []
-        self.grading[slug] = run("grade", "--lesson", slug, "--sandbox", "required", *more)
+        self.grading[slug] = run("grade", "--lesson", slug, "--sandbox", "required")
         run("feedback", "--lesson", slug)
         each = self.grading[slug] / options.students
         print(f"{slug:<32}{self.grading[slug]:>8.1f} s{each:>8.2f} s each", flush=True)
@@ -202,30 +185,6 @@ class Term:
 
 
 @contextlib.contextmanager
-def _cluster(options, course):
-    """The address of a scheduler or None; of a local cluster one worker is killed."""
-    if not options.local_cluster:
-        yield None
-        return
-    with local_cluster(options.local_cluster) as (address, workers):
-        over = threading.Event()
-
-        def kill():
-            while not over.is_set() and not any(course.glob("class/autograded/*/*/reasons.json")):
-                time.sleep(0.1)
-            workers[0].kill()
-            print("a worker of the cluster was killed", flush=True)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            yield address
-        finally:
-            over.set()
-            killer.join()
-
-
-@contextlib.contextmanager
 def _busy(count):
     """So many processes that keep a core busy each, as far as there are cores.
 
@@ -246,10 +205,8 @@ def _parser():
     add = parser.add_argument
     add("lessons", nargs="*", help="number or name; default: all")
     add("--students", type=int, default=300)
-    add("--hostile", type=int, default=10, metavar="N", help="every Nth student is; 0: none")
     add("--seed", type=int, default=1)
     add("--busy", type=int, default=0, metavar="N", help="so many loops beside it (default: none)")
-    add("--local-cluster", type=int, metavar="N", help="N Dask workers of this machine, one killed")
     return parser
 
 
@@ -259,9 +216,9 @@ def main():
     slugs = [path.stem for path in find(options.lessons)]
     with tempfile.TemporaryDirectory() as folder:
         start, term = time.monotonic(), Term(Path(folder), options)
-        with _cluster(options, Path(folder)) as cluster, _busy(options.busy):
+        with _busy(options.busy):
             for slug in slugs:
-                term.lesson(slug, cluster)
+                term.lesson(slug)
         term.end()
         total, kept = time.monotonic() - start, term.kept()
     print(f"\n{'command':<12}{'seconds':>10}{'peak MiB':>10}{'disk MiB':>10}")

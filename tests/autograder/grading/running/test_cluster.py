@@ -16,7 +16,7 @@ from autograder.grading.classroom import sample_class
 from autograder.grading.execution.task import Graded, WorkerLost
 from autograder.grading.notebook.result import Result
 from autograder.grading.running.cluster import _outcome
-from benchmarks.local_cluster import local_cluster
+from tests.autograder.local_cluster import local_cluster
 from tests.needs import needs
 
 pytestmark = needs("distributed")
