@@ -104,7 +104,7 @@ def draw_quantized(quantize: Piece) -> int:
 
     Rounded are its layers' matrices, by your function, or its table of the embedding, as recorded.
     Dots are Gaussian noise as large as the error of rounding, three seeds.
-    returns  the fewest bits that cost the layers, in blocks of 32, less than 0.01 bits per character
+    returns  the fewest bits that cost the layers, in blocks of 32, less than 0.01 bits
     """
     model, rows, enough = small_writer.load(ModernDecoder), read(LESSON, "few bits"), max(BITS)
     whole = rows[0]["unrounded"]
