@@ -166,7 +166,7 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
 # | scores | `(T_q, T_k)` | one row per query |
 # | softmax along `dim=1` | `(T_q, T_k)` | every row sums to 1 |
 #
-# By hand, for one query:
+# Here is one query, by hand:
 
 # %%
 scores_by_hand = [2.0, 1.0, -1.0]

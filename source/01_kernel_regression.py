@@ -58,7 +58,7 @@ for subject in ("grammar", "statistics of language"):
 # | `weights` | how much each book counts | `(T_k,)` |
 # | `context` | where to go | `(d_v,)` |
 #
-# The drawing's numbers, by hand:
+# Here are the drawing's numbers, worked by hand:
 
 # %%
 books = [(0.9, 0.2), (0.8, 0.3), (0.6, 0.7), (0.1, 0.9)]  # (language, maths)
@@ -172,7 +172,7 @@ print(asked[:, None] - keys[None, :])  # (T_q, 1) minus (1, T_k) is (T_q, T_k)
 # $$w_{ij} = \frac{\exp(s_{ij})}{\sum_{m=1}^{T_k} \exp(s_{im})}, \qquad
 # s_{ij} = -\frac{\left(x_i - x^\text{train}_j\right)^2}{2h^2}$$
 #
-# This *is* the softmax of 1.1, with $\tau = 2h^2$. Predict all queries at once.
+# This *is* the softmax of 1.1, with $\tau = 2h^2$. Predict $y$ for all queries at once.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

@@ -54,7 +54,7 @@ largest = experiments.weights_of_random_keys(lengths=(4, 64, 1024))
 # | `scores`, `weights` | `(T_q, T_k)` | queries down, keys across; each row of weights sums to 1 |
 # | `context` | `(T_q, d_v)` | one average per query |
 #
-# By hand, with two queries and three keys of length 4, so that √d is 2:
+# Here it is by hand, for two queries and three keys of length 4, so that √d is 2:
 
 # %%
 from attention.provided import demand  # the exercises below use it
@@ -80,7 +80,7 @@ for query in q_by_hand:
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
-# `(n, d_k)` times `(n, d_k)`, entry by entry, is `(n, d_k)`. Sum away one axis: `(n,)`.
+# `(n, d_k)` times `(n, d_k)`, entry by entry, is `(n, d_k)`. Sum over one axis: `(n,)`.
 # </details>
 # <details><summary>Hint 2 · “the variance of the products 3, -1, 6, 4 is wrong”</summary>
 #

@@ -130,7 +130,7 @@ compare(prediction, factor, "first layer, with over without")
 #
 # ## The skip connection, with dropout
 # In training **dropout** sets each entry of the update to 0 with probability $p$, so that no layer
-# can rely on a single number. By hand, for $p = 0.25$ and an update of ones:
+# can rely on a single number. Here it is by hand, for $p = 0.25$ and an update of ones:
 
 # %%
 noise = [0.61, 0.08, 0.93, 0.30, 0.77, 0.15, 0.52, 0.99]  # an entry below 0.25 is dropped
@@ -165,8 +165,8 @@ experiments.growing()
 # $$\text{norm}(x) = \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} \odot g + b, \qquad
 # \mu = \frac{1}{d}\sum_{i=1}^{d} x_i, \qquad \sigma^2 = \frac{1}{d}\sum_{i=1}^{d} (x_i - \mu)^2$$
 #
-# Mean and variance are those of **one vector**, one position in one sentence; $d$ is d_model. By
-# hand:
+# Mean and variance are those of **one vector**, one position in one sentence; $d$ is d_model. Here
+# is an example by hand:
 
 # %%
 vector = [1.0, 1.0, 5.0, 5.0]

@@ -382,8 +382,8 @@ explorer([Sentence("931", maps, dict.fromkeys(maps, (letters, words)))])
 # its arithmetic.
 #
 # ## Break it: no positions
-# Take the positions away from the source, in training and in translation, and keep all else. The
-# figure shows the three kinds of positions of lesson 08 as well. The runs are recorded;
+# Take the positions away from the source, in training and in translation, and keep everything else.
+# The figure shows the three kinds of positions of lesson 08 as well. The runs are recorded;
 # `experiments.train_positions("rotary", "rotary", 3, Transformer)` makes another one.
 #
 # <details><summary>The code that ran</summary>

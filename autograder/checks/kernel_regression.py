@@ -133,7 +133,7 @@ def soft_lookup(student, draw):
     rests_on=(
         "The weights of a query are the softmax of -(x - x_train)² / (2 h²) over the keys",
         "an average of the examples, weighted by a Gaussian kernel",
-        "Predict all queries at once",
+        "Predict $y$ for all queries at once",
         "which also stays finite for a query far from all examples",
     ),
     stages={"for one query": 1, "for many queries": 1, "far from all examples": 1},

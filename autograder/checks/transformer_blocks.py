@@ -468,7 +468,7 @@ def _through(x, values, first, last):
         "Write forward for both norms",
         "the causal mask is added here",
         "queries from the stream, keys and values from memory",
-        "None, or bool that broadcasts to (B, T_q, T_k): which of the source are real",
+        "None, or bool that broadcasts to (B, T_q, T_k): real source positions",
         "the encoder's output; it is not normalised here",
         "Each update is added to the stream",
     ),
