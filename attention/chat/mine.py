@@ -24,12 +24,19 @@ NEEDED = (
     *("generate_with_cache", "unpack_q4"),
 )
 TEXT = "It's 12 o'clock: how does naïveté differ from a déjà vu?\n"
-SMALL = {"vocab_size": 1000, "n_layers": 2}  # enough to tell right pieces from wrong ones
-LENGTH = 16
+SMALL = {
+    "vocab_size": 500,
+    "d_model": 96,
+    "n_heads": 6,
+    "n_kv_heads": 2,
+    "d_ff": 128,
+    "n_layers": 2,
+}
+LENGTH = 8
 
 
 class ChatTrial(Trial):
-    """The parts of an answer, by a decoder of fewer layers than the published one."""
+    """The parts of an answer, by a decoder that is smaller than the published one."""
 
     tolerance = 1e-3
 
