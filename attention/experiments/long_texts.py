@@ -245,14 +245,14 @@ def draw_stretched(stretched_base: Piece) -> dict[str, float]:
     returns  {setting: bits per token at the last places}
     """
     ax, found = plots.panels(width=6.0, height=3.0), {}
-    for number, (name, (factor, window)) in enumerate(SETTINGS.items()):
+    for name, (factor, window) in SETTINGS.items():
         base = stretched_base(BASE, D_HEAD, factor)
         with one_thread():
             bits = places(base, window, fewer(BRIEFLY, 4000))
         style = "--" if window else "-"
-        ax.plot(list(bits), [*bits.values()], seeds.MARKERS[number] + style, label=name)
+        ax.plot(list(bits), [*bits.values()], style, label=name)
         print(f"{name:26} base {base:8.0f}   " + "  ".join(f"{one:.2f}" for one in bits.values()))
         found[name] = bits["257 to 512"]
     ax.set(xlabel="place in the text", ylabel="bits per token")
-    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return found

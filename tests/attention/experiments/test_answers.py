@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from attention.answers import accept, keep_sinks, quantize
+from attention.answers import accept, keep_sinks, quantize, stretched_base
 from attention.experiments import answers as experiments
 from attention.experiments import long_texts
 from attention.experiments import speculative_decoding as drafts
@@ -176,3 +176,26 @@ def test_exchanged_answers_are_the_same_answers_and_none_is_right(task):
         assert [word for word, _ in own] == [word for word, _ in moved]
         assert all(a != b for (_, a), (_, b) in zip(own, moved, strict=True))
         assert rest == same
+
+
+def test_the_figures_return_what_is_recorded(capsys):
+    assert experiments.draw_quantized(quantize) in experiments.BITS
+    experiments.show_rounded_again()
+    for found in experiments.draw_prompts().values():
+        assert len(found) == 3 and 0 <= min(found) <= max(found) <= 30
+    assert drafts.show_same_text(accept)
+    assert drafts.draw_tokens_per_call() > 1
+    found = drafts.draw_frequencies(accept, runs=50)
+    assert 0 < min(found.values()) < 1
+    assert 0 < long_texts.draw_first_token() < 1
+    assert long_texts.draw_streams().keys() == long_texts.KEPT.keys()
+    assert "perplexity" in capsys.readouterr().out
+
+
+def test_the_writer_reads_with_a_cut_cache_and_with_another_base(monkeypatch):
+    monkeypatch.setattr(long_texts, "READ", 400)
+    monkeypatch.setattr(long_texts, "BRIEFLY", 4000)
+    found = long_texts.show_stream(keep_sinks)
+    assert found["the last"] < found["all"]  # it was trained on passages of 128 tokens
+    found = long_texts.draw_stretched(stretched_base)
+    assert found["as in training, window"] < found["stretched by 1/4"]
