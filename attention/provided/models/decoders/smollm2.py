@@ -130,8 +130,8 @@ class Tokens:
         self._of_text = functools.cache(self._encoded)
 
     def encode(self, text: str) -> list[int]:
-        """A list of ids; marks like <|im_end|> have ids of their own."""
-        ids, begin = [], 0
+        """A list of ids; marks like <|im_end|> have their own, and half a character is "?"."""
+        text, ids, begin = text.encode("utf-8", "replace").decode(), list[int](), 0
         for mark in self._marks.finditer(text):
             ids += [*self._of_text(text[begin : mark.start()]), self.special[mark[0]]]
             begin = mark.end()

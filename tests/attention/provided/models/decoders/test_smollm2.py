@@ -68,6 +68,11 @@ def test_marks_have_ids_of_their_own_and_are_nothing_in_a_text(made):
     assert tokens.decode(ids) == "system\nBe brief\nuser\nthe cat\nassistant\n"
 
 
+def test_a_byte_that_is_no_text_is_a_question_mark(made):
+    tokens = smollm2.Tokens(made[0], bpe_encode)
+    assert tokens.encode("caf\udce9 and") == tokens.encode("caf? and")
+
+
 def test_without_the_file_the_command_is_said(tmp_path):
     with pytest.raises(ModelFileError, match="autograder data fetch smollm2"):
         smollm2.read(tmp_path)
