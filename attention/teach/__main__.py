@@ -53,7 +53,7 @@ def parser() -> Parser:
     )
     add("--rank", type=int, default=8, help="of the update (default: %(default)s)")
     add("--steps", type=int, default=100, help="how many, 8 examples each (default: %(default)s)")
-    add("--rate", type=float, default=2e-3, help="at the first step (default: %(default)s)")
+    add("--rate", type=float, default=4e-3, help="at the first step (default: %(default)s)")
     add("--seed", type=int, default=0, help="of the update and of the order (default: %(default)s)")
     add(
         "--bfloat16",
