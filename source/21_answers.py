@@ -170,7 +170,13 @@ for text in texts:
     print(repr(text), "→", repr(goes_on(text, 30)), end="\n\n")
 
 # %% [markdown]
-# TEXT-FOUR
+# To the bare question the model says nothing: its first token is the end mark. Behind *Answer:* an
+# answer is what comes next, and then it invents another line. The marks of a conversation say more
+# plainly whose turn it is. Without the last line the model writes this line, too, and then answers.
+#
+# So nothing is switched on that makes it answer. The text before is one in which an answer comes
+# next. That it comes in these marks was learned: after its training on texts the model was trained
+# further on conversations that were written down so (Allal et al., 2025).
 #
 # ### Examples
 # In lesson 15 three examples in front of a question said what was wanted. Do they say it by their
@@ -337,7 +343,22 @@ from attention.answers import accept
 check.accept(accept)
 
 # %% [markdown]
-# FOLD-SPECULATE
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# text, past, calls = ids, None, 0
+# while len(text) < len(ids) + n:
+#     drafted, q = propose(text, k)
+#     known = past[0][0].shape[2] if past else 0
+#     scores, past = model(torch.cat([text[known:], drafted])[None], past)
+#     p = probabilities(scores[0, -k - 1 :], temperature)  # (k + 1, vocab_size)
+#     kept, after = accept(p, q, drafted, torch.rand(k, generator=generator))
+#     text = torch.cat([text, drafted[:kept], after.multinomial(1, generator=generator)])
+#     # The cache forgets what was not kept. The last token was drawn, and not yet read.
+#     past = [tuple(each[:, :, : len(text) - 1] for each in pair) for pair in past]
+#     calls += 1
+# ```
+# </details>
 #
 # With temperature 0, p is 1 for the best token and 0 for all others. Then a draft stays exactly as
 # far as it agrees, and the text must be the one of `generate_with_cache`, token for token. The
@@ -355,7 +376,13 @@ speculative_decoding.show_same_text(accept)
 _ = speculative_decoding.draw_frequencies(accept)
 
 # %% [markdown]
-# CAPTION-FREQ
+# *The first two tokens behind “I am”: how often each pair came in 1 000 runs, and its exact
+# probability.* Below, all pairs together: the **total variation** is half the sum of the distances
+# from the exact probabilities. With your rule it stays below what plain sampling reaches 95 times in
+# 100. The wrong rule draws from p after a rejection. It is further away than that, since what the
+# draft likes gets two chances.
+#
+# How many tokens does a call bring?
 
 # %% demo=true
 _ = speculative_decoding.draw_tokens_per_call()
@@ -447,10 +474,39 @@ check.stretched_base(stretched_base)
 _ = long_texts.draw_stretched(stretched_base)
 
 # %% [markdown]
-# CAPTION-STRETCHED
+# *Bits per token at three stretches of a text, by one model and without any drawing.* Stretched by
+# 4, the model reads places 129 to 256 better than with its own base, and loses nothing before. At
+# 257 to 512 it is no better. Stretched by 16, it is better there and slightly worse in front. Turned
+# the other way, by 1/4, it gets worse everywhere.
+#
+# But look at the dashed lines. With a window of 128 the same model never sees further back than in
+# its training, and reads the late places best of all. So a stretched base did not make this model
+# *use* what stands far back; it breaks less. Published models are trained further on long texts
+# after their base was changed. SmolLM2's base of 100 000, ten times that of lesson 08, is such a
+# change.
 #
 # ## What it cannot do
-# TEXT-CANNOT
+# The model has 134.5 million numbers, about a thousandth of a large one of today. Ask it something
+# that it cannot know, and it answers all the same:
+
+# %% demo=true
+for question in (
+    "How many letters r are in the word strawberry?",
+    "Who won the football world cup in 2030?",
+):
+    print(question, "→", goes_on(smollm2.prompt([("user", question)], system=""), 40))
+
+# %% [markdown]
+# It reads tokens, not letters (lesson 08), and its texts end years before 2030. Nothing in its loss
+# asks whether a text is true: only whether the next token is the one that stood there. Larger models
+# know more and fail less often, in the same way.
+#
+# - The experiments with SmolLM2 are of one published model. How much an answer depends on the form of
+#   a question, and how strong a sink is, differs from model to model.
+# - Rounding to the nearest value is the simplest way to few bits. Better ones choose the rounding by
+#   what it does to the outputs of a layer (Frantar et al., 2023).
+# - Drafts save calls where one text is written at a time. A GPU that writes hundreds of texts at once
+#   has little left to save.
 #
 # ## Something of your own
 # Teach SmolLM2 something of yours. A text file holds a question and an answer in each line, with a
@@ -471,7 +527,18 @@ _ = long_texts.draw_stretched(stretched_base)
 # ## Summary
 # TEXT-SUMMARY
 #
-# ENDING
+# ## The whole course in a few sentences
+# You began with a weighted average of examples, whose weights came from a similarity. Query, key
+# and value became three learned views of a token, scores were divided by √d and masked, and
+# several heads did this side by side: that is attention. Positions, residuals and norms turned it
+# into a deep model. Training and decoding turned this into a translator, a language model and a
+# classifier of images. Your layers ran two models that others had trained, a BERT and one that
+# answers, and you taught the second something new.
+#
+# **Where to go next.** Train a model on your own sentences, with `python -m attention.train`.
+# Read a paper from the lists of this course beside your code. Write the tiles of lesson 18 as one
+# kernel, in Triton on a GPU. And when you read of a result, ask: compared with what, and over how
+# many seeds?
 #
 # ## Open questions
 # No points, no check.
