@@ -1,6 +1,5 @@
 """A made-up corpus in place of Multi30k's texts, which the course does not contain."""
 
-import gzip
 import hashlib
 
 from attention.provided.downloads import File
@@ -35,11 +34,3 @@ def use(monkeypatch, tmp_path):
 
 def _sha256(content):
     return hashlib.sha256(content).hexdigest()
-
-
-def as_repository(made):
-    """Content by address, as the repository has it: raw texts compressed, the others not."""
-    return {
-        f"/{file.path}": gzip.compress(made[name]) if file.path.endswith(".gz") else made[name]
-        for name, file in multi30k.SOURCE.files.items()
-    }

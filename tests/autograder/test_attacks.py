@@ -48,8 +48,7 @@ def played(tmp_path_factory):
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack_earns_nothing_and_leaves_nothing(played, name):
     outcome = played.outcomes[name]
-    assert outcome.points is not None
-    assert not ATTACKS[name].earned(outcome.points, total(ATTACKS[name].lesson))
+    assert outcome.points == 0
     assert 0 < len(outcome.reason) < 40_000
     assert outcome.traces == []
 

@@ -119,11 +119,6 @@ def test_list_says_what_is_whole(says, site, folder):
     assert set(states.values()) == {"whole"}
 
 
-def test_list_has_nothing_to_advise_when_all_is_whole(says, site):
-    says("fetch", "multi30k", "--mirror", site.address)
-    assert "data fetch" not in says("list", "multi30k")[1]
-
-
 def test_list_says_all_that_can_be_fetched(capsys, folder, model, monkeypatch):
     monkeypatch.setattr(downloads, "ROOT", folder.parent)
     assert cli.main(["data", "list"]) == 0
@@ -153,13 +148,6 @@ def test_the_model_is_fetched_after_its_licence_and_origin_are_said(says, folder
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == model
     out = says("list", "minilm")[1]
     assert out.count("  whole\n") == 2 and len(out.splitlines()) == 3
-
-
-def test_a_failed_fetch_of_the_model_is_one_sentence_and_status_1(says, site, model):
-    status, out, err = says("fetch", "minilm", "--mirror", site.address)
-    assert status == 1
-    assert err.count("\n") == 1 and "model.safetensors: the server answers 404" in err
-    assert "Apache-2.0" in out
 
 
 def test_a_failure_is_one_sentence_and_status_1(says, site):

@@ -68,11 +68,7 @@ def _play_attacks(chosen, workers):
     faults += [f"no score for {name}" for name in ungraded]
     for fault in faults:
         print(f"THE GRADING FAILED: {fault}")
-    earners = [
-        attack
-        for attack in chosen
-        if attack.earned(outcomes[attack.name].points or 0, ground.most(attack.lesson))
-    ]
+    earners = [attack for attack in chosen if outcomes[attack.name].points]
     print(f"earned: {len(earners)} of {len(chosen)}")
     return int(bool(earners or report["traces"] or faults or not honest))
 

@@ -29,20 +29,12 @@ WRONG = "return torch.zeros(2, 2, dtype=torch.float64)"
 
 @dataclass(frozen=True)
 class Attack:
-    """One trick.
-
-    ``is_right`` is whether its answers have the right values: they may earn all but the care share.
-    """
+    """One trick."""
 
     name: str
     group: str
     build: object
     lesson: str = BASIC
-    is_right: bool = False
-
-    def earned(self, points, most):
-        """Whether ``points`` of ``most`` are more than its answers are worth."""
-        return points > (0.75 * most if self.is_right else 0)
 
 
 ATTACKS: dict[str, Attack] = {}

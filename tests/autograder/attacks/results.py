@@ -100,37 +100,3 @@ class LearnedBandwidth(nn.Module, metaclass=Liar):
     def __call__(self, x, *inputs):
         return x.detach() * 0
 """
-
-
-def solved_with_other_gradients(paper, gradients):
-    """Make the answers right, but let every request for gradients be told these."""
-    paper.notebook = paper.solved
-    for cell in paper.answers:
-        if "def break_" in cell.source:
-            cell.source = ""  # it needs no gradients, so it would earn its point by right
-    paper.first(f"""
-        import torch
-        from autograder.inside import answer
-
-        answer.LocalAnswer.gradients = lambda *_: answer.Reply({gradients})
-    """)
-
-
-@attack(is_right=True)
-def gradients_in_one_tensor(paper):
-    """Right answers, but the gradients arrive as one tensor of four million rows."""
-    solved_with_other_gradients(paper, "({}, torch.zeros(2**22, 0))")
-
-
-@attack(lesson=KERNELS)
-def many_rows_of_nothing(paper):
-    """A right answer until rows are summed: then a tensor of no numbers whose sums take 512 MiB."""
-    paper.first("from autograder import answer\nanswer.plain = lambda value: value")
-    cell = next(cell for cell in paper.answers if "def attention_weights(" in cell.source)
-    cell.source = paper.right["attention_weights"].replace("def attention_weights", "def honest")
-    cell.source += """
-
-
-def attention_weights(similarity):
-    return honest(similarity) if (similarity > 0).all() else torch.zeros(2**26, 0)
-"""

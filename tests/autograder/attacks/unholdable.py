@@ -3,8 +3,6 @@
 from .paper import attack, attacks
 
 ANSWERS = {
-    # A result of 10⁹ elements that costs nothing to make: one number, expanded.
-    "a_billion_elements": "return torch.zeros(1, dtype=torch.float64).expand(10**9)",
     # torch.Tensor.shape, size and numel replaced by properties that lie.
     "lying_shape": """
         return torch.zeros(3, dtype=torch.float64)
@@ -28,61 +26,6 @@ ANSWERS = {
 attacks(__name__, "answer", ANSWERS)
 
 CELLS = {
-    # Meta, sparse, nested, quantised, conjugated and complex tensors, one after another.
-    "strange_tensors": """
-        def tensors():
-            base = torch.ones(2, 2)
-            yield torch.empty(2, 2, device="meta")
-            yield base.to_sparse()
-            yield base.to_sparse_csr()
-            yield torch.quantize_per_tensor(base, 0.1, 0, torch.qint8)
-            yield torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
-            yield torch.ones(2, 2, dtype=torch.complex128).conj()
-            yield torch.ones(2, 2, dtype=torch.complex128).conj().imag
-            yield torch.full((2, 2), float("nan"), dtype=torch.float64)
-            yield torch.empty(2**40, device="meta")
-            yield torch.empty(0, 10**12)
-            yield torch.utils.dlpack.from_dlpack(base)
-            yield base
-        supply = itertools.cycle(list(tensors()))
-        # %% answer
-        return next(supply)
-    """,
-    # Lists that contain themselves, a million nested lists, a dict of a million keys.
-    "endless_containers": """
-        loop = []
-        loop.append(loop)
-        deep = []
-        for _ in range(10**6):
-            deep = [deep]
-        wide = {str(index): index for index in range(10**6)}
-        doubled = [0]
-        for _ in range(7):
-            doubled = [doubled] * 12
-        supply = itertools.cycle([loop, deep, wide, doubled, 10 ** 10**6, "x" * 10**8])
-        # %% answer
-        return next(supply)
-    """,
-    # Raises the grader's own exceptions, exits, interrupts and stop signals in turn.
-    "raises_anything": """
-        def errors():
-            from autograder.checking.toolbox import expect
-            passed = expect.CheckFailed("")
-            passed.likely, passed.exercise = "score 100", ""
-            yield passed
-            yield from (StopIteration(), GeneratorExit(), SystemExit(0), MemoryError())
-            yield from (KeyboardInterrupt(), BaseException(), RecursionError(), TimeoutError())
-            yield type("", (Exception,), {"__module__": None})()
-            yield type("ValueError", (Exception,), {"__str__": lambda self: 7})()
-            yield type("NotImplementedError", (BaseException,), {})("softmax: correct.")
-
-        try:
-            supply = itertools.cycle(list(errors()))
-        except Exception:
-            supply = itertools.cycle([SystemExit(0), KeyboardInterrupt(), BaseException()])
-        # %% answer
-        raise next(supply)
-    """,
     # Lone surrogates, NUL, escape sequences and markup in messages, names and output.
     "unprintable_messages": r"""
         nasty = "\ud800\x00\x1b[2J\x1b]0;title\x07[bold red]{0}%s<script>\u202e\x85"

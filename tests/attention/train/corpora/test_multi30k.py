@@ -2,9 +2,8 @@
 
 import pytest
 
-from attention.train.corpora.multi30k import SOURCE, CorpusError, load
+from attention.train.corpora.multi30k import CorpusError, load
 from tests import small_corpus
-from tests.server import serving
 
 
 @pytest.fixture
@@ -44,21 +43,3 @@ def test_load_splits_at_line_ends_only(texts, folder, split, n, tokenised):
 def test_texts_that_multi30k_does_not_have(folder, wanted):
     with pytest.raises(CorpusError, match=r"has no text called .*; there are: train.en, train.de"):
         load(*wanted, folder=folder)
-
-
-@pytest.mark.parametrize("from_a_mirror", [False, True])
-def test_fetch_brings_every_text_and_the_second_time_asks_for_nothing(
-    texts, folder, monkeypatch, from_a_mirror
-):
-    """The repository has them packed, a mirror as they are in a folder."""
-    plain = {f"/{name}": text for name, text in texts.items()}
-    with serving(plain if from_a_mirror else small_corpus.as_repository(texts)) as site:
-        mirror = f"{site.address}/" if from_a_mirror else None
-        monkeypatch.setattr(
-            SOURCE, "home", "http://nobody.invalid" if from_a_mirror else site.address
-        )
-        for _ in range(2):
-            SOURCE.fetch(folder, mirror, lambda said: None)
-    assert len(site.asked) == 12
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == texts
-    assert len(load("train", "de", folder=folder)) == 60

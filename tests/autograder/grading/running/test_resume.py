@@ -3,10 +3,8 @@
 import contextlib
 import os
 import pty
-import random
 import re
 import signal
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -26,7 +24,6 @@ from tests.autograder.small_class import (
     WRONG,
     grade,
     hand_in,
-    kept,
     make_course,
     run,
     scores,
@@ -46,48 +43,10 @@ def course(tmp_path):
 EXPECTED = {**dict.fromkeys(STUDENTS, 5), STUDENTS[-1]: 3}
 
 
-def start(course, workers, *options):
-    """Start the command in a session of its own, which Ctrl-C stops, as from a terminal."""
-    command = [*PROGRAM, "--course", str(course), "--workers", str(workers), *options]
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # What a script starts in the background ignores Ctrl-C, and so do all its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
 def marks(course):
     """When each student's result was written down."""
     paths = (course / "class" / "autograded").glob("*/*/reasons.json")
     return {path.parts[-3]: path.stat().st_mtime_ns for path in paths}
-
-
-@pytest.mark.long
-def test_killed_at_random_moments_it_ends_with_everything_graded_once(course):
-    chance = random.Random(time.time_ns())
-    known, said = {}, ""
-    for workers in (1, 2, 1, 2):
-        process = start(course, workers)
-        lines = [process.stdout.readline() for _ in range(chance.randint(0, 3))]
-        time.sleep(chance.uniform(0, 0.2 if lines else 4))
-        os.kill(process.pid, signal.SIGKILL)
-        said += "".join(lines) + process.stdout.read()
-        process.wait()
-        _wait_until(lambda session=process.pid: not _left_over(session))
-        now = marks(course)
-        assert known.items() <= now.items()  # what was written down is not written again
-        known = now
-    said += grade(course)[0]
-    assert known.items() <= marks(course).items()
-    graded = LINE.findall(said)
-    assert len(graded) == len(set(graded))
-    assert scores(course) == EXPECTED
-    assert all(kept(course, student).complete for student in STUDENTS)
-    left = course.glob("class/autograded/*/*/*.tmp")  # at most what was just being written
-    assert sum(1 for _ in left) <= 4
 
 
 def in_a_terminal(course, folder):
