@@ -384,3 +384,71 @@ def counts_pairs(base, d_head, factor):
     pairs = d_head // 2
     speed = base ** (-(pairs - 1) / pairs) / factor
     return speed ** (-pairs / (pairs - 1))
+
+
+_DRAWN, _PER_ROOT = "torch.randn(rank, linear.in_features)", "linear.in_features ** 0.5"
+_BEGINS = {
+    "with `*` once where `/` belongs": f"{_DRAWN} * {_PER_ROOT}",
+    "with the two sides of one `/` exchanged": f"{_PER_ROOT} / {_DRAWN}",
+    "with one division left out": _DRAWN,
+    "with `*` once where `**` belongs": f"{_DRAWN} / (linear.in_features * 0.5)",
+    "with the two sides of one `**` exchanged": f"{_DRAWN} / 0.5 ** linear.in_features",
+    "with one constant twice as large": f"{_DRAWN} / linear.in_features ** 1.0",
+}
+_LEFT_OUT = ("linear.in_features", "0.5")  # of the power
+_PLACES = "place = torch.arange(P, device=past[{}].device)"
+
+EQUIVALENT = {
+    **{
+        f"LowRank: {how}: self.A = nn.Parameter({drawn})": "A may begin with any random numbers"
+        for how, drawn in (
+            *_BEGINS.items(),
+            *(("with one power left out", f"{_DRAWN} / {one}") for one in _LEFT_OUT),
+        )
+    },
+    **{
+        f"keep_sinks: with one whole number off by one: {text}": "all keys and values are alike"
+        for where in ("0][1", "0][-1", "-1][0")
+        for text in (f"P = past[{where}].shape[2]", _PLACES.format(where))
+    },
+    **{
+        f"accept: with `{name}` once where `drafted` belongs: return (len({name}), p[-1])": (
+            "there is a noise, and a row of q, for each token of the draft"
+        )
+        for name in ("noise", "q")
+    },
+    **{
+        f"answer_loss: with `{name}` once where `tokens` belongs: place = torch.arange({place})": (
+            "the arguments have one length and lie on one device"
+        )
+        for name, place in (
+            ("scores", "scores.shape[1], device=tokens.device"),
+            ("asked", "tokens.shape[1], device=asked.device"),
+            ("scores", "tokens.shape[1], device=scores.device"),
+        )
+    },
+    **{
+        f"quantize: with another axis in one place: low, high = ({low}, {high})": (
+            "of three axes, 2 is the last"
+        )
+        for low, high in (
+            ("blocks.amin(dim=-1, keepdim=True)", "blocks.amax(dim=2, keepdim=True)"),
+            ("blocks.amin(dim=2, keepdim=True)", "blocks.amax(dim=-1, keepdim=True)"),
+        )
+    },
+    "accept: with one call of `tolist` left out: for i, token in enumerate(drafted): if noise[i] * "
+    "q[i, token] >= p[i, token]: rest = (p[i] - q[i]).clamp(min=0) return …": (
+        "a tensor of one token is an index, too"
+    ),
+    "keep_sinks: without `device` in one call of `arange`: place = torch.arange(P)": (
+        "a mask on the CPU may be an index on a GPU"
+    ),
+    "quantize: with one constant twice as large: codes = ((blocks - low) / scale.where(scale > 0, "
+    "2.0)).round()": "0 is divided by it",
+    "quantize: whose result is cut off from the gradient: return (low + scale * codes).flatten(1)."
+    "detach()": "rounding has no gradient",
+    "unpack_q4: with one call of `float` left out: smallest = blocks[:, 2:4].clone().view("
+    "torch.float16)": "the sum with a float32 is in float32",
+    "unpack_q4: whose result is cut off from the gradient: return (scale * codes + smallest)."
+    "detach()": "bytes have no gradient",
+}
