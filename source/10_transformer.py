@@ -493,8 +493,7 @@ experiments.without_the_shift(Transformer, Peeking)
 # 2. Hardly a number is right: 6, 2 and 0 of three times 100. But 37, 40 and 45 of the others
 #    translate other numbers with exactly these words. The model reads both words and order (“words
 #    reversed”, same command).
-# 3. Below; it is also the file `docs/transformer_on_one_page.py`, which a test compares with the
-#    library: same weights, same scores, same gradients.
+# 3. Below. A test compares it with the library: same weights, same scores, same gradients.
 #
 # </details>
 
