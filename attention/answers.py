@@ -88,7 +88,7 @@ class LowRank(nn.Module):
 
     The parts are `linear`; `A`, (rank, d_in), an nn.Parameter that begins random; and `B`,
     (d_out, rank), one that begins with zeros, so that at first nothing changes.
-    Refuses a rank below 1.
+    Refuses a rank below 1, and a scale that is no number.
     Source: Hu et al. (2022), equation 3.
 
     >>> layer = LowRank(nn.Linear(6, 4), rank=2)
@@ -99,6 +99,7 @@ class LowRank(nn.Module):
     def __init__(self, linear, rank, scale=1.0):
         super().__init__()
         demand.counts(rank=rank)
+        demand.within(-torch.inf, scale=scale)
         self.linear, self.scale = linear, scale
         # exercise: about 3 lines
         linear.requires_grad_(False)
@@ -184,7 +185,8 @@ def stretched_base(base, d_head, factor):
     43873
     """
     demand.within(0, base=base, factor=factor)
-    if d_head < 4 or d_head % 2:
-        raise ValueError(f"d_head={d_head} should be even, and at least 4")
+    demand.counts(4, d_head=d_head)
+    if d_head % 2:
+        raise ValueError(f"d_head={d_head} should be even")
     # exercise: about 1 line
     return base * factor ** (d_head / (d_head - 2))

@@ -29,12 +29,13 @@ from attention.training_on_gpu import data_parallel_gradients
 from autograder.building.lesson import find
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.toolbox import registry
+from autograder.inside.stand_ins import standing_in
 
 SEED = 7
 # Lesson 13 has tests of its own for this.
 SLUGS = [path.stem for path in find() if path.stem != "13_decoding"]
 IDS = {"dim", "new_id", "mask_id", "seed", "shift"}  # of PyTorch, or names: any number does
-ANY_SIGN = {"baseline"}
+ANY_SIGN = {"baseline", "scale"}
 # Python's and PyTorch's own words do here: a size below 0, or none at all, is refused by them.
 BUILT = {
     *("as_bilinear", "SelfAttentionHead", "LayerNorm"),
@@ -72,7 +73,8 @@ def calls(slug):
             given, named = question.details
             if "stand_ins" in named:
                 continue
-            bound = signature.bind(*given, **named)
+            with standing_in(function, given, named) as (made, options):
+                bound = signature.bind(*made, **options)
             bound.apply_defaults()
             for argument, value in bound.arguments.items():
                 if argument not in seen and (is_number(value) or is_mask(value)):
