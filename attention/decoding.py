@@ -256,7 +256,7 @@ def beam_search(
 
 
 def break_top_p_filter():
-    """An input on which `forgets_to_divide` keeps other tokens than `top_p_filter`.
+    """An input on which `forgets_to_divide` and `top_p_filter` keep different tokens.
 
     returns  a tuple (logits, p), as `top_p_filter` takes them
     """

@@ -228,7 +228,7 @@ class HeadImportance(Explained):
 
 
 def induction_score(weights, tokens):
-    """Measure how much weight each head puts right behind earlier occurrences of a token.
+    """Measure how much weight each head puts right after earlier occurrences of a token.
 
     weights  (B, H, T, T)  of a causal self-attention: 0 where the key is later than the query
     tokens   (B, T)  ids, without padding; at least one of them repeats

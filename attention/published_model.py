@@ -74,7 +74,7 @@ def wordpiece(word, vocabulary):
 
 
 def break_wordpiece():
-    """An input on which `tries_every_cut` gives other pieces than `wordpiece`.
+    """An input on which `tries_every_cut` and `wordpiece` give different pieces.
 
     returns  a tuple (word, vocabulary), as `wordpiece` takes them
     """

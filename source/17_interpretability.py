@@ -112,16 +112,16 @@ experiments.explore_maps(model, corpus)
 
 # %% demo=true
 pairs, batch = experiments.held_out(corpus)
-experiments.neighbour_roles(model, batch)
-experiments.aligned_roles(model, pairs, batch)
+experiments.draw_roles(model, pairs, batch)
 
 # %% [markdown]
-# *Share of the weight, one number per head, over 40 held-out numbers.* Voita et al. (2019) call a
-# head *positional* if nine queries in ten have their largest weight on the same neighbour. They
-# found such heads. This model has none: in the rows marked *largest weight*, no head comes close to
-# nine in ten. The clear role is *alignment*. At the first letter of a German word, three of the
-# four heads in each layer look at its English word; at other letters they do so less. Head 3 does
-# the reverse.
+# *Share of its weight that each head puts there, over 40 held-out numbers; ticks: equal weights.
+# Left, dots: the token before, itself or after; crosses: share of the queries with their largest
+# weight there. Right, the heads' numbers: the English word that is being written.* Voita et al.
+# (2019) call a head *positional* if nine queries in ten have their largest weight on the same
+# neighbour. They found such heads. This model has none: no cross comes near the dashed line at 0.9.
+# The clear role is *alignment*. At the first letter of a German word, three of the four heads in
+# each layer look at its English word; at other letters they do so less. Head 3 does the reverse.
 #
 # ## Does it matter?
 # A head looks at a word. Would the answer change without that word?
@@ -310,7 +310,7 @@ _ = experiments.move_vectors(model, corpus)
 #
 # ## Could the weights be different?
 # By hand it was easy to find other weights with the same output. In a head, the T weights of a row
-# can change as long as d_head outputs and one sum stay: these are d_head + 1 linear conditions.
+# can change as long as d_head outputs and one sum do not: these are d_head + 1 linear conditions.
 # Each one that does not follow from the others takes away one direction of change. The directions
 # that remain are the **null space**; its dimension is T less the rank of the conditions.
 

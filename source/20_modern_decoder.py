@@ -691,8 +691,8 @@ experiments.draw_caches(cache_bytes)
 # 1. Padding stands in front of the shorter prompts, so their first token has another place than
 #    that of the others. Why does this not matter here, when it would with added sines?
 # 2. With a window of 32 and 2 layers, how far back can a token influence what is written?
-# 3. A Llama file gives the features of a head in halves, you turn them in pairs. Why need W_v and
-#    W_o not be reordered?
+# 3. A Llama file gives the features of a head in halves, you turn them in pairs. Why can W_v and
+#    W_o stay in their order?
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>

@@ -176,39 +176,52 @@ def explore_maps(model: nn.Module, corpus: Corpus) -> HTML:
     return explorer([_maps(model, corpus, number) for number in chosen])
 
 
-def _row(name: str, shares: Tensor, control: str = "") -> None:
-    print(f"{name:<44}", *(f"{share:.2f}" for share in shares.tolist()), control)
+def draw_roles(model: nn.Module, pairs: Sequence[Any], batch: Batch) -> None:
+    """Draw which share of its weight each head puts where a role looks; a tick: equal weights.
 
-
-def neighbour_roles(model: nn.Module, batch: Batch) -> None:
-    """Print how much weight each head of the self-attentions puts on a neighbour or on itself.
-
-    Beside it a head with equal weights; below, the share of queries whose largest weight is there.
+    Left the self-attentions, by the neighbour; a cross is the share of a head's queries that have
+    their largest weight there. Right the cross-attentions, at the word that is being written: each
+    head is its number.
     """
+    left, right = plots.panels(1, 2, width=4.8, height=3.2, share=False)
+    source, target = batch.source != PAD, batch.target != PAD
+    rows: dict[Any, list[str]] = {left: [], right: []}
     for name, (weights, _) in look(model, batch).items():
-        if "cross" in name:
-            continue
-        real = (batch.source if name.startswith("encoder") else batch.target) != PAD
-        mask = real.unsqueeze(1) & real.unsqueeze(2)
-        mask = mask.tril() if name.startswith("decoder") else mask
+        stack, _, layer, kind = name.split(".")
+        if "cross" in kind:
+            mask, ax = target.unsqueeze(2) & source.unsqueeze(1), right
+            roles = {
+                f"layer {layer}, {which} letters": aligned_role(pairs, batch, which == "first")
+                for which in ("first", "other")
+            }
+        else:
+            real, ax = source if stack == "encoder" else target, left
+            mask = real.unsqueeze(1) & real.unsqueeze(2)
+            mask = mask.tril() if stack == "decoder" else mask
+            roles = {
+                f"{stack} {layer}, {which}": offset_role(mask, offset)
+                for which, offset in (("previous", -1), ("itself", 0), ("next", 1))
+            }
+        for label, role in roles.items():
+            if role.any():
+                _draw_role(ax, len(rows[ax]), role, mask, weights)
+                rows[ax].append(label)
+    for ax, title in ((left, "self-attention: a neighbour"), (right, "cross-attention: the word")):
+        ax.set_yticks(range(len(rows[ax])), rows[ax])
+        ax.set(title=title, xlim=(0, 1), ylim=(len(rows[ax]) - 0.5, -0.5), xlabel="share")
+    left.axvline(0.9, color=plots.GREY, linestyle="--", linewidth=1)
+
+
+def _draw_role(ax: Any, place: int, role: Tensor, mask: Tensor, weights: Tensor) -> None:
+    equal = role_scores(uniform(mask), role).item()
+    ax.plot([equal] * 2, [place - 0.4, place + 0.4], color=plots.BLACK, linewidth=1.5)
+    itself = role.shape[-1] == role.shape[-2]
+    if itself:
         largest = F.one_hot(weights.argmax(-1), weights.shape[-1]).double()
-        for role, offset in (("previous", -1), ("itself", 0), ("next", 1)):
-            where = offset_role(mask, offset)
-            if where.any():
-                equal = f"   equal weights {role_scores(uniform(mask), where).item():.2f}"
-                _row(f"{name}  {role}", role_scores(weights, where), equal)
-                _row(f"{'':<{len(name)}}  largest weight", role_scores(largest, where))
-
-
-def aligned_roles(model: nn.Module, pairs: Sequence[Any], batch: Batch) -> None:
-    """Print how much weight the heads of the cross-attentions put on the word being written."""
-    mask = (batch.target != PAD).unsqueeze(2) & (batch.source != PAD).unsqueeze(1)
-    for name, (weights, _) in look(model, batch).items():
-        for which, first in (("first letters", True), ("other letters", False)):
-            if "cross" in name:
-                where = aligned_role(pairs, batch, first)
-                equal = f"   equal weights {role_scores(uniform(mask), where).item():.2f}"
-                _row(f"{name[8:]}  {which}", role_scores(weights, where), equal)
+        ax.plot(role_scores(largest, role), [place] * 4, "x", color=plots.VERMILION, markersize=5)
+    for head, share in enumerate(role_scores(weights, role).tolist()):
+        marker = "o" if itself else f"${head}$"
+        ax.plot(share, place, marker=marker, color=plots.BLUE, markersize=5 if itself else 8)
 
 
 def attention_and_losses(weights: Tensor, lost: Tensor, number: int = 231) -> int:

@@ -350,7 +350,8 @@ def ask(
     goes_on = writer(ModernDecoder, generate_with_cache, **changed)
     for question in questions:
         print(question)
-        print(textwrap.indent(goes_on(smollm2.prompt([("user", question)]), 40), "    "))
+        for line in goes_on(smollm2.prompt([("user", question)]), 40).splitlines():
+            print(textwrap.fill(line, 90, initial_indent="    ", subsequent_indent="    "))
 
 
 def rows_of(change: str, experiment: str = "changes") -> list[dict[str, Any]]:
@@ -405,9 +406,11 @@ def draw_long() -> float:
             ax.plot(list(PLACES), row, ".", color=line.get_color(), alpha=0.5)
         print(f"{name:18}" + "  ".join(f"{one:.2f}" for one in middle))
         more[name] = middle[-1] - middle[0]
+    print(f"\n{'rotary, first and last places':32}{'as in training':>18}", end="")
+    print(f"{'slow ones slower':>20}{'fast ones slower':>20}")
     for one in read(LESSON, "turned"):
-        ends = [f"{name} {one[name][0]:.2f} {one[name][-1]:.2f}" for name in one if name != "seed"]
-        print(f"rotary, seed {one['seed']}, first and last places:", ", ".join(ends))
+        ends = [f"{one[name][0]:.2f}  {one[name][-1]:.2f}" for name in one if name != "seed"]
+        print(f"seed {one['seed']:<27}{ends[0]:>18}{ends[1]:>20}{ends[2]:>20}")
     ax.axvline(0.5, color=plots.GREY, linewidth=1, linestyle="--", label="trained up to here")
     ax.set(xlabel="place in the text", ylabel="bits per token")
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))

@@ -88,14 +88,17 @@ def _goes_along(got, weights, change, what):
 def _check_steps(student):
     """Where all values are equal, a direction that sums to 0 is a change as it is."""
     equal, weights = torch.ones(4, 1, dtype=F64), _tensor(0.5, 0, 0.25, 0.25)
-    what = "two weights would fall, and one of them is 0 already: the step is 0"
+    what = "from (0.5, 0, 0.25, 0.25), equal values, direction (-1, -1, 1, 1): a weight that would "
+    what += "fall is 0 already, so the step is 0"
     expect.close(student(weights, equal, _tensor(-1, -1, 1, 1)), weights, what, **NEAR)
-    what = "the weight that is 0 first falls slowly"
+    what = "from (0.001, 0.199, 0.8), equal values, direction (-0.003, 1, -0.997): the first "
+    what += "weight falls slowly, and is the first to be 0"
     _check_slow(student, 1, what)
     for scale in (1e-4, 1e4):
         with expect.care():
-            _check_slow(student, scale, f"{what}, and the direction is {scale:g} times as long")
-    what = "of two weights that fall, the larger one is 0 first: wrong"
+            _check_slow(student, scale, f"{what}; here the direction is {scale:g} times as long")
+    what = "from (0.1, 0.6, 0.3), equal values, direction (-0.01, -1, 1.01): the larger "
+    what += "weight falls faster, and is the first to be 0"
     got = student(_tensor(0.1, 0.6, 0.3), equal[:3], _tensor(-0.01, -1, 1.01))
     expect.close(got, _tensor(0.094, 0, 0.906), what, **NEAR)
 
@@ -123,7 +126,7 @@ def _check_ends(student, draw, values, changes):
 def _check_slow(student, scale, what):
     weights, values = _tensor(0.001, 0.199, 0.8), torch.ones(3, 1, dtype=F64)
     got = student(weights, values, scale * _tensor(-0.003, 1, -0.997))
-    expect.close(got, _tensor(0, 0.199 + 1 / 3, 0.8 - 0.997 / 3), f"{what}: wrong", **NEAR)
+    expect.close(got, _tensor(0, 0.199 + 1 / 3, 0.8 - 0.997 / 3), what, **NEAR)
 
 
 def _check_no_change(student, draw, values):
