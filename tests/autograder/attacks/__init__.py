@@ -8,7 +8,6 @@ from . import (  # noqa: F401  (each module registers its attacks)
     exits,
     guesses,
     interpreter,
-    memory,
     memory_thieves,
     network,
     prisoners,

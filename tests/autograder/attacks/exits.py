@@ -29,10 +29,6 @@ def linger(seconds=60):
 """
 
 BEFORE_TESTS = {
-    # os._exit(0) before the tests: the process ends with the status of success.
-    "exit_in_a_cell": "os._exit(0)",
-    # A loop that catches KeyboardInterrupt and everything else, before the tests.
-    "endless_loop_in_a_cell": "loop_for()",
     # __repr__ and _repr_html_ of a cell's last value that do not return.
     "loop_in_a_representation": """
         class Slow:
@@ -74,24 +70,6 @@ ANSWERS = {
 attacks(__name__, "answer", ANSWERS, prelude=PRELUDE)
 
 CELLS = {
-    # sys.exit, exit, quit and SystemExit, in cells and in answers.
-    "polite_exits": """
-        sys.exit(0)
-        # %% before_tests
-        quit()
-        # %% answer
-        raise SystemExit(0)
-    """,
-    # A null pointer, an abort, an illegal stack depth: one in every answer.
-    "crash": """
-        def too_deep():
-            sys.setrecursionlimit(10**9)
-            def down(x): return down(x) + 1
-            return down(0)
-        crashes = itertools.cycle([lambda: ctypes.string_at(0), os.abort, too_deep])
-        # %% answer
-        return next(crashes)()
-    """,
     # Loops in __del__, atexit and a thread that is no daemon: leaving takes for ever.
     "loop_at_the_end": """
         import atexit
