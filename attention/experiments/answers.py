@@ -100,7 +100,7 @@ def rounded_again(bits: int, quantize: Piece, seed: int | None = None) -> dict[s
 
 
 def draw_quantized(quantize: Piece) -> int:
-    """Draw bits per character of the small writer against the bits of each stored number.
+    """Draw what rounding adds to the small writer's loss, against the bits of each stored number.
 
     Rounded are its layers' matrices, by your function, or its table of the embedding, as recorded.
     Dots are Gaussian noise as large as the error of rounding, three seeds.
@@ -116,15 +116,17 @@ def draw_quantized(quantize: Piece) -> int:
             for bits in BITS[: fewer(len(BITS), 1)] if part == "layers" else ():
                 found[bits] = bits_of(rounded(model, part, bits, block, quantize))
             x = [bits + more for bits in found]
-            (line,) = ax.plot(x, [*found.values()], seeds.MARKERS[number] + "-", label=block)
-            noise = [(row["bits"] + more, row["found"]) for row in some if "seed" in row]
+            added = [value - whole for value in found.values()]
+            (line,) = ax.plot(x, added, seeds.MARKERS[number] + "-", label=block)
+            noise = [(row["bits"] + more, row["found"] - whole) for row in some if "seed" in row]
             ax.plot(*zip(*noise, strict=True), ".", color=line.get_color(), alpha=0.6)
             told = "  ".join(f"{bits}: {found[bits]:.2f}" for bits in BITS)
             print(f"{part:7} block of {block:16}{told}")
             if (part, size) == ("layers", 32):
                 enough = min(bits for bits in BITS if found[bits] < whole + 0.01)
-        ax.axhline(whole, color=plots.GREY, linestyle="--", linewidth=1)
-        ax.set(title=part, xlabel="bits of a number", ylabel="bits per character")
+        ax.axhline(0.0, color=plots.GREY, linestyle="--", linewidth=1)
+        ax.set_yscale("symlog", linthresh=0.001)  # the smallest may be negative
+        ax.set(title=part, xlabel="bits of a number", ylabel="bits per character more")
         plots.legend(ax, fontsize=8)
     return enough
 
