@@ -4,10 +4,11 @@
     python -m benchmarks.chat --questions
 
 The first prints how far the scores are from those of transformers' LlamaForCausalLM with the same
-weights, in float32; how many tokens a second each writes, one text, the best token each time, in
-rounds one after the other; and the most memory that a process of each takes. llama.cpp reads the
-file's own 4 bits; it is compared if `llama_cpp` can be imported. The second asks ten questions. It
-needs `autograder data fetch smollm2`, and transformers, `pip install -e '.[peers]'`.
+weights, in float32; how long each takes for a token, one text, the best token each time, in rounds
+one after the other, by the clock and in processor time, which what else runs disturbs less; and the
+most memory that a process of each takes. llama.cpp reads the file's own 4 bits; it is compared if
+`llama_cpp` can be imported. The second asks ten questions. It needs what `autograder data fetch
+smollm2` fetches, and transformers, `pip install -e '.[peers]'`.
 """
 
 import argparse
@@ -145,19 +146,23 @@ def speed(ids, length, rounds, threads):
     taken, wrote = {name: [] for name in ways}, {}
     for _ in range(rounds):
         for name, write_on in ways.items():
-            begin = time.perf_counter()
+            begin, used = time.perf_counter(), time.process_time()
             wrote[name] = write_on(ids, length)
-            taken[name].append((time.perf_counter() - begin) / len(wrote[name]))
+            taken[name].append((time.perf_counter() - begin, time.process_time() - used))
     print(f"threads {threads}, prompt of {len(ids)} tokens, {rounds} rounds")
-    for name, times in taken.items():
-        ratios = [b / a for a, b in zip(times, taken["transformers"], strict=True)]
+    for name in taken:
         same = sum(a == b for a, b in zip(wrote[name], wrote["transformers"], strict=False))
-        print(
-            f"{name:>14} {1 / statistics.median(times):6.1f} tokens/s, "
-            f"{statistics.median(ratios):.2f} times transformers "
-            f"({min(ratios):.2f} to {max(ratios):.2f}); {same} of {len(wrote[name])} tokens alike",
-            flush=True,
-        )
+        print(f"{name:>14}: {same} of {len(wrote[name])} tokens alike", end="")
+        for clock, kind in enumerate(("time", "processor time")):
+            own, other = ([one[clock] for one in taken[n]] for n in (name, "transformers"))
+            ratios = [b / a for a, b in zip(own, other, strict=True)]
+            print(
+                f"; {kind} {1000 * statistics.median(own) / len(wrote[name]):.0f} ms a token, "
+                f"{statistics.median(ratios):.2f} times as fast as transformers "
+                f"({min(ratios):.2f} to {max(ratios):.2f})",
+                end="",
+            )
+        print(flush=True)
 
 
 def memory(name, length):
