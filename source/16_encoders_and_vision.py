@@ -540,9 +540,9 @@ from attention.encoders_and_vision import blank_each_patch
 axes = experiments.where_it_looks(model, blank_each_patch)
 
 # %% [markdown]
-# *Above: images. Middle: what [CLS] looks at in the last layer, mean of the heads. Below: how much
-# probability of the right class is lost without each patch. One scale for each row; a panel's
-# largest number stands above it.*
+# *Above: images. Middle, in orange: what [CLS] looks at in the last layer, mean of the heads.
+# Below, in orange: how much probability of the right class is lost without each patch. One scale
+# for each row; a panel's largest number stands above it.*
 #
 # Now blank one patch after the other yourself, and watch what the model believes. (These are
 # recorded results of such a model; yours may differ a little.) Which patch turns the 6 into another

@@ -377,11 +377,15 @@ def block_sizes() -> int:
     shown = {"tiles": list(shares.values())}
     ax = plots.lines(list(shares), shown, xlabel="block", ylabel="time, dense = 1", log=True)
     ax.axhline(1, color=plots.GREY, linestyle="--", linewidth=1.2)
+    ax.annotate("dense attention", (128, 1.04), color=plots.GREY)
+    best = min(shares, key=lambda block: shares[block])
+    ax.plot(best, shares[best], "o", color=plots.BLUE)
+    ax.annotate(f"quickest: {best}", (best, shares[best] - 0.2), ha="center", color=plots.BLUE)
     ax.set_xticks(list(shares), list(shares))
     ax.minorticks_off()
     ax.set_ylim(0)
     print(*(f"{block}: {share:.2f}" for block, share in shares.items()), sep="   ")
-    return min(shares, key=lambda block: shares[block])
+    return best
 
 
 def lookup(features: Features) -> None:
@@ -514,9 +518,9 @@ def recall_by_width_pairs_and_distance() -> float:
         axes[0].plot(d_k * beside[kind], row["right"]["32"], shape, **style)
         if d_k == D_K:
             counts, line = [int(pairs) * beside[kind] for pairs in row["right"]], shape + "-"
-            axes[1].plot(counts, row["right"].values(), line, ms=4, lw=1, **style)
+            axes[1].plot(counts, row["right"].values(), line, ms=4, lw=1, label=kind, **style)
             places = range(1, len(row["by distance"]) + 1)
-            axes[2].plot(places, row["by distance"], linewidth=1, label=kind, **style)
+            axes[2].plot(places, row["by distance"], line, ms=4, lw=1, markevery=9, **style)
     _recall_axes(axes, 1 / settings["values"])
     _recall_numbers(rows)
     for name in ("elu(x)", "elu(x) + 1"):
@@ -536,8 +540,7 @@ def _recall_axes(axes: Sequence[Any], chance: float) -> None:
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     axes[0].set_ylabel("right")
-    plots.tell_apart(axes[2])
-    named = {line.get_label(): line for line in axes[2].lines[:-1]}
+    named = {line.get_label(): line for line in axes[1].lines[:-1]}
     where: Any = {"loc": "outside upper center", "ncols": 4, "fontsize": 8}
     axes[0].figure.legend(named.values(), named, **where)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -322,10 +323,14 @@ def where_it_looks(model: Any, blank_each_patch: Piece) -> Any:
     axes = plots.panels(3, 5, width=1.5, height=1.55, share=False)
     for n in range(5):
         plots.picture(images[n, 0], axes[0, n], f"a {labels[n]}", lines=PATCH)
-        plots.picture(looked[n].view(4, 4), axes[1, n], f"up to {looked[n].max():.2f}")
-        plots.picture(drop[n].view(4, 4), axes[2, n], f"up to {drop[n].max():.2f}")
         for ax, numbers in zip(axes[1:, n], (looked, drop), strict=True):
-            ax.images[0].set_clim(0, numbers.max().item())  # one scale for the five
+            plots.picture(images[n, 0], ax, f"up to {numbers[n].max():.2f}")
+            ax.images[0].set_alpha(0.35)
+            shares = (numbers[n] / numbers.max()).clamp(min=0)  # one scale for the five
+            for place, share in enumerate(shares.tolist()):
+                corner = PATCH * (place % 4) - 0.5, PATCH * (place // 4) - 0.5
+                style = {"color": plots.VERMILION, "alpha": 0.85 * share, "linewidth": 0}
+                ax.add_patch(Rectangle(corner, PATCH, PATCH, **style))
     for ax, name in zip(axes[:, 0], ("image", "attention", "occlusion"), strict=True):
         ax.set_ylabel(name)
     return axes
