@@ -10,7 +10,8 @@
 # - read weights of **4 bits**, and say what they cost,
 # - turn a question into a text whose continuation is the answer,
 # - teach a model with **LoRA**, which trains 2 % as many numbers as it has,
-# - write several tokens in one call with a **draft**, and show that the distribution stays the same,
+# - write several tokens in one call with a **draft**, and show that the distribution stays the
+#   same,
 # - say why the first token must stay in the cache (**attention sinks**),
 # - read texts longer than those of the training, with another **base**.
 #
@@ -139,11 +140,11 @@ compare(prediction, enough, "bits that are enough")
 
 # %% [markdown]
 # *Bits per character that rounding adds, against the bits that each stored number takes, its share
-# of scale and smallest value included. Small dots: Gaussian noise as large as the rounding error, in
-# place of it, three seeds. Below 0.001 the axis is linear.* Unrounded, the loss is 1.80.
+# of scale and smallest value included. Small dots: Gaussian noise as large as the rounding error,
+# in place of it, three seeds. Below 0.001 the axis is linear.* Unrounded, the loss is 1.80.
 #
-# - Four bits in blocks of 32 add 0.006. With each bit less the values lie twice as far apart, so the
-#   squared errors are four times as large. The loss rises by a factor of 2 to 8.
+# - Four bits in blocks of 32 add 0.006. With each bit less the values lie twice as far apart, so
+#   the squared errors are four times as large. The loss rises by a factor of 2 to 8.
 # - Noise costs about as much as rounding. It is the size of the errors that counts.
 # - In the layers, blocks bring no more than their scales take: 3 bits in blocks of 32 take 4 bits a
 #   number and cost as much as 4 bits with one scale for a whole matrix. In the table, whose rows
@@ -252,12 +253,12 @@ check.answer_loss(answer_loss)
 #
 # Graded in three parts: nothing changes at first (1), the update (1), merged (1).
 #
-# - **Nothing changes at first.** The layer holds `linear`, whose weight and bias no longer learn, and
-#   two matrices that do: `A`, with `rank` rows of d_in random numbers, and `B`, (d_out, rank), all
-#   zeros. So a new LowRank computes what `linear` computes.
+# - **Nothing changes at first.** The layer holds `linear`, whose weight and bias no longer learn,
+#   and two matrices that do: `A`, with `rank` rows of d_in random numbers, and `B`, (d_out, rank),
+#   all zeros. So a new LowRank computes what `linear` computes.
 # - **The update.** What `linear` gives, plus `scale` · B A x.
-# - **Merged.** `merged()` returns a new nn.Linear with the weight W + scale · B A and the same bias,
-#   if there is one. The layer itself stays as it is.
+# - **Merged.** `merged()` returns a new nn.Linear with the weight W + scale · B A and the same
+#   bias, if there is one. The layer itself stays as it is.
 #
 # <details><summary>Hint 1 · numbers that do not learn</summary>
 #
@@ -323,10 +324,10 @@ print("then", rest / rest.sum(), " in all", kept + rest)
 #
 # Graded in three parts: how many are kept (1), after a rejection (1), after a whole draft (1).
 #
-# - **How many are kept.** The model has read a draft of k tokens in one call. Row i of `p` holds its
-#   probabilities at place i of the draft, row i of `q` those from which the draft's token i was
-#   drawn. Token x at place i is kept if noise[i] < p[i, x] / q[i, x]. At the first token that is not
-#   kept the draft ends.
+# - **How many are kept.** The model has read a draft of k tokens in one call. Row i of `p` holds
+#   its probabilities at place i of the draft, row i of `q` those from which the draft's token i was
+#   drawn. Token x at place i is kept if noise[i] < p[i, x] / q[i, x]. At the first token that is
+#   not kept the draft ends.
 # - **After a rejection.** The next token is drawn from what p[i] has more than q[i]: subtract, set
 #   what is negative to 0, divide by the sum. Return these probabilities.
 # - **After a whole draft.** If all tokens are kept, the last row of `p` says what comes after them.
@@ -387,7 +388,8 @@ _ = speculative_decoding.draw_frequencies(accept)
 # %% [markdown]
 # *The first two tokens behind “I am”: how often each pair came in 1 000 runs, and its exact
 # probability.* Below, all pairs together: the **total variation** is half the sum of the distances
-# from the exact probabilities. With your rule it stays below what plain sampling reaches 95 times in
+# from the exact probabilities. With your rule it stays below what plain sampling reaches 95 times
+# in
 # 100. The wrong rule draws from p after a rejection. It is further away than that, since what the
 # draft likes gets two chances.
 #
@@ -411,9 +413,9 @@ _ = long_texts.draw_first_token()
 # %% [markdown]
 # *Weight on the first token, by layer: medians over heads and the later queries of a text, and over
 # three texts. Dotted: the most that any of the next 15 tokens gets. Grey: even weights.* From layer
-# 13 of SmolLM2 on, a quarter to four fifths of the weight lie on the first token; even weights would
-# give it 0.007. It does not matter which token it is: the texts were changed to begin with *the*,
-# with a full stop or with `<|im_start|>`.
+# 13 of SmolLM2 on, a quarter to four fifths of the weight lie on the first token; even weights
+# would give it 0.007. It does not matter which token it is: the texts were changed to begin with
+# *the*, with a full stop or with `<|im_start|>`.
 #
 # The weights of a query sum to 1, even if a head finds nothing that it looks for. They have to go
 # somewhere, and all queries see the first token. Xiao et al. (2024) call it an **attention sink**.
@@ -441,8 +443,8 @@ from attention.answers import keep_sinks
 check.keep_sinks(keep_sinks)
 
 # %% [markdown]
-# SmolLM2 reads the beginning of a novel, 1 536 tokens in pieces of 16. After each piece the cache is
-# shortened.
+# SmolLM2 reads the beginning of a novel, 1 536 tokens in pieces of 16. After each piece the cache
+# is shortened.
 
 # %% demo=true
 _ = long_texts.draw_streams()
@@ -450,9 +452,10 @@ _ = long_texts.draw_streams()
 # %% [markdown]
 # *Nats per token along three texts (medians), by what the cache keeps. The grey line is where it is
 # cut for the first time.* With the last 256 positions alone SmolLM2 needs 0.7 nats per token more
-# than with all. With 255 and the first one it needs 0.1 more. Three further first ones bring nothing.
-# Is it only that any four early positions help? In place of the first four, four others were kept:
-# that is as bad as none. So one token out of 1 536 makes the difference, whatever it says.
+# than with all. With 255 and the first one it needs 0.1 more. Three further first ones bring
+# nothing. Is it only that any four early positions help? In place of the first four, four others
+# were kept: that is as bad as none. So one token out of 1 536 makes the difference, whatever it
+# says.
 #
 # Now your `keep_sinks` cuts the cache of the small writer, which has no sink:
 
@@ -460,19 +463,19 @@ _ = long_texts.draw_streams()
 _ = long_texts.show_stream(keep_sinks)
 
 # %% [markdown]
-# It makes no difference which early positions stay. But keeping all of them is worse than keeping the
-# last 128. Why, the next section shows.
+# It makes no difference which early positions stay. But keeping all of them is worse than keeping
+# the last 128. Why, the next section shows.
 #
 # ## Longer than in training
 # Lesson 20 showed that rotary decoders read badly beyond the lengths of their training: the pairs
-# that turn slowly come to angles that they never had. Let these turn more slowly, and leave the fast
-# ones, which tell neighbours apart, as they are. One number does both.
+# that turn slowly come to angles that they never had. Let these turn more slowly, and leave the
+# fast ones, which tell neighbours apart, as they are. One number does both.
 #
 # ### Exercise 21.7 · `stretched_base`
 # ●●○ medium · 6 minutes · 1 point
 #
-# Pair i of a head's features turns by position / base^(2i / d_head), where i runs from 0 to
-# d_head / 2 − 1. Find the base with which the slowest pair turns `factor` times as slowly as before.
+# Pair i of a head's features turns by position / base^(2i / d_head), where i runs from 0 to d_head
+# / 2 − 1. Find the base with which the slowest pair turns `factor` times as slowly as before.
 #
 # <details><summary>Hint 1 · the slowest pair</summary>
 #
@@ -498,8 +501,8 @@ _ = long_texts.draw_stretched(stretched_base)
 # %% [markdown]
 # *Bits per token at three stretches of a text, by one model and without any drawing.* Stretched by
 # 4, the model reads places 129 to 256 better than with its own base, and loses nothing before. At
-# 257 to 512 it is no better. Stretched by 16, it is better there and slightly worse in front. Turned
-# the other way, by 1/4, it gets worse everywhere.
+# 257 to 512 it is no better. Stretched by 16, it is better there and slightly worse in front.
+# Turned the other way, by 1/4, it gets worse everywhere.
 #
 # But look at the dashed lines. With a window of 128 the same model never sees further back than in
 # its training, and reads the late places best of all. So a stretched base did not make this model
@@ -520,15 +523,15 @@ for question in (
 
 # %% [markdown]
 # It reads tokens, not letters (lesson 08), and its texts end years before 2030. Nothing in its loss
-# asks whether a text is true: only whether the next token is the one that stood there. Larger models
-# know more and fail less often, in the same way.
+# asks whether a text is true: only whether the next token is the one that stood there. Larger
+# models know more and fail less often, in the same way.
 #
-# - The experiments with SmolLM2 are of one published model. How much an answer depends on the form of
-#   a question, and how strong a sink is, differs from model to model.
-# - Rounding to the nearest value is the simplest way to few bits. Better ones choose the rounding by
-#   what it does to the outputs of a layer (Frantar et al., 2023).
-# - Drafts save calls where one text is written at a time. A GPU that writes hundreds of texts at once
-#   has little left to save.
+# - The experiments with SmolLM2 are of one published model. How much an answer depends on the form
+#   of a question, and how strong a sink is, differs from model to model.
+# - Rounding to the nearest value is the simplest way to few bits. Better ones choose the rounding
+#   by what it does to the outputs of a layer (Frantar et al., 2023).
+# - Drafts save calls where one text is written at a time. A GPU that writes hundreds of texts at
+#   once has little left to save.
 #
 # ## Something of your own
 # Teach SmolLM2 something of yours. A text file holds a question and an answer in each line, with a
