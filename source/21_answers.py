@@ -101,7 +101,7 @@ check.unpack_q4(unpack_q4)
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# `weight.unflatten(1, (-1, block))` is (n_out, n_in / block, block). `amin` and `amax` along the
+# `unflatten` cuts an axis in two: (n_out, n_in / block, block). `amin` and `amax` along the
 # last axis, with `keepdim=True`, are (n_out, n_in / block, 1).
 # </details>
 # <details><summary>Hint 3 · pseudocode</summary>
@@ -262,7 +262,7 @@ check.answer_loss(answer_loss)
 #
 # <details><summary>Hint 1 · numbers that do not learn</summary>
 #
-# `linear.requires_grad_(False)` freezes all parameters of a module.
+# `requires_grad_` of a module, given False, freezes all of its parameters.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -270,7 +270,7 @@ check.answer_loss(answer_loss)
 # </details>
 # <details><summary>Hint 3 · a new layer</summary>
 #
-# `copy.deepcopy(self.linear)` is a layer of its own with the same weight and bias.
+# `copy.deepcopy` of a layer is a layer of its own with the same weight and bias.
 # </details>
 
 # %% exercise="LowRank"
