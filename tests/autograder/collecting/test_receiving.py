@@ -54,13 +54,13 @@ def test_an_earlier_hand_in_is_kept(root, run, roster, came, submitted):
     run("receive", folder)
     (root / "class" / "submitted" / "ada" / FIRST / "notes.txt").write_text("mine")
     for content in (NEW, NEWEST):
-        run("receive", came({"ada/00_mini.ipynb": content}), "--at", "2030-01-01T12:00+02:00")
+        run("receive", came({"ada/00_mini.ipynb": content}), "--at", "2199-01-01T12:00+02:00")
     assert submitted() == {f"ada/{HOME}": NEWEST}
-    assert stamp(root) == "2030-01-01 10:00:00.000000 UTC"
+    assert stamp(root) == "2199-01-01 10:00:00.000000 UTC"
     kept = submitted("replaced")
     first, second = sorted(kept)
     assert first == f"ada/{FIRST}/2001-09-09_01-46-40/{FIRST}.ipynb"
-    assert second == f"ada/{FIRST}/2030-01-01_10-00-00/{FIRST}.ipynb"
+    assert second == f"ada/{FIRST}/2199-01-01_10-00-00/{FIRST}.ipynb"
     assert (kept[first], kept[second]) == (OLD, NEW)
     notes = root / "class" / "replaced" / "ada" / FIRST / "2001-09-09_01-46-40" / "notes.txt"
     assert notes.read_text() == "mine"
@@ -123,7 +123,7 @@ def test_what_holds_nothing_never_replaces_work(
     run("receive", folder)
     if is_alone:
         (folder / "ada/00_mini.ipynb").unlink()
-    status, _, err = run("receive", came({name: content}), "--at", "2030-01-01 12:00")
+    status, _, err = run("receive", came({name: content}), "--at", "2199-01-01 12:00")
     assert submitted() == {f"ada/{HOME}": OLD}
     assert status == 1 and f"not taken: {name}" in err and why in err
 
@@ -283,7 +283,7 @@ def test_a_name_that_looks_like_another_students_takes_nobodys_place(run, roster
     names = ["\uff41\uff44\uff41", "\u00e1da", "a-da", "ad\u0430", "ADA\u0301"]
     for name in names:
         status, _, err = run(
-            "receive", came({f"{name}/00_mini.ipynb": NEW}), "--at", "2030-01-01 12:00"
+            "receive", came({f"{name}/00_mini.ipynb": NEW}), "--at", "2199-01-01 12:00"
         )
         assert status == 1 and f"no student of the roster is called {name}" in err
         (came({}) / name / "00_mini.ipynb").unlink()

@@ -29,7 +29,7 @@ def the_class(root, run):
 @pytest.mark.parametrize("path", [GROUPS, f"g1_4711_67890_{FIRST}.ipynb"], ids=["Moodle", "Canvas"])
 def test_what_a_group_hands_in_comes_to_all_its_members(run, came, submitted, path):
     for content in (OLD, NEW):
-        status, said, err = run("receive", came({path: content}), "--at", "2030-01-01T12:00")
+        status, said, err = run("receive", came({path: content}), "--at", "2199-01-01T12:00")
         assert (status, err) == (0, "")
         assert submitted() == {f"ada/{HOME}": content, f"alan/{HOME}": content}
         assert f"{FIRST}: the work of group g1 is kept as ada's." in said
@@ -46,12 +46,12 @@ def test_a_group_has_no_work_of_a_lesson_that_all_do_alone(root, run, came, subm
 def test_a_dry_run_says_how_each_is_taken_and_counts_the_other_members(run, came):
     by_name = "g2-Eve Smith_5550003_assignsubmission_file_/my work.ipynb"
     folder = came({GROUPS: OLD, by_name: NEW, f"ben/{HOME}": OLD})
-    words = ("receive", folder, "--at", "2030-01-01T12:00")
+    words = ("receive", folder, "--at", "2199-01-01T12:00")
     dry, real = run(*words, "--dry-run")[1], run(*words)[1]
     assert [line for line in dry.splitlines() if " goes to " in line] == [
-        f"  ben/{HOME} goes to ben, {FIRST}: Tue 1 Jan 2030, 12:00",
-        f"  {GROUPS} goes to ada, {FIRST}: Tue 1 Jan 2030, 12:00",
-        f"  {by_name} goes to eve, {FIRST}: Tue 1 Jan 2030, 12:00",
+        f"  ben/{HOME} goes to ben, {FIRST}: Tue 1 Jan 2199, 12:00",
+        f"  {GROUPS} goes to ada, {FIRST}: Tue 1 Jan 2199, 12:00",
+        f"  {by_name} goes to eve, {FIRST}: Tue 1 Jan 2199, 12:00",
     ]
     assert " goes to " not in real
     assert all(f"Handed in nothing of {FIRST}: 0 of 4." in said for said in (dry, real))
