@@ -120,7 +120,7 @@ def draw_quantized(quantize: Piece) -> int:
             (line,) = ax.plot(x, added, seeds.MARKERS[number] + "-", label=block)
             noise = [(row["bits"] + more, row["found"] - whole) for row in some if "seed" in row]
             ax.plot(*zip(*noise, strict=True), ".", color=line.get_color(), alpha=0.6)
-            told = "  ".join(f"{bits}: {found[bits]:.2f}" for bits in BITS)
+            told = "  ".join(f"{bits}: {found[bits]:.3f}" for bits in BITS)
             print(f"{part:7} block of {block:16}{told}")
             if (part, size) == ("layers", 32):
                 enough = min(bits for bits in BITS if found[bits] < whole + 0.01)
