@@ -472,7 +472,7 @@ def sentence_vectors(student, draw):
     got = student(hidden, mask)
     expect.shape(got, (1, 2), axes="B, d_model")
     expect.dtype(got, F64)
-    what = "for (2, 0) and (4, 8), with padding behind, it should be (3, 4) divided by 5"
+    what = "for (2, 0) and (4, 8), with padding at the end, it should be (3, 4) divided by 5"
     expect.close(got, _tensor(0.6, 0.8).view(1, 2), what)
     for B, T, d_model in ((3, 5, 7), (7, 6, 3), (5, 2, 6)):
         _compare_vectors(student, draw, B, T, d_model)
