@@ -198,7 +198,7 @@ experiments.draw_gate(SwiGLU)
 # directions, and on one learned scale for each feature.
 #
 # **A sliding window.** A position sees only the last w positions. In the next layer it sees
-# positions that have themselves seen w positions, so what stands further back can still arrive.
+# positions that have themselves seen w positions, so what lies further back can still arrive.
 #
 # A **cache** and **rotary positions** go well together. With rotary positions a score depends only
 # on the difference of two positions. So it does not matter where you begin to count: if a window
@@ -225,10 +225,12 @@ experiments.draw_gate(SwiGLU)
 #   come after them: the first new position is number P, sees all P before it, and the pair that you
 #   return holds both; with a window, only the last `window` positions of both, since no later query
 #   sees more. Keys are kept as they are *before* they are turned, but after their norm. Keep
-#   `n_kv_heads` heads, as they are before they are shared. `real` says which tokens so far are not
-#   padding, the new ones included; nobody may look at padding. What comes out at padding does not
-#   matter, as long as it is a number: NaN would spread to the next layer. If a window has cut off
-#   the past, the oldest columns of `real` belong to positions that are gone.
+#   `n_kv_heads` heads, not the shared ones.
+#
+#   `real` says which tokens so far are not padding, the new ones included; nobody may look at
+#   padding. What comes out at padding does not matter, as long as it is a number: NaN would spread
+#   to the next layer. If a window has cut off the past, the oldest columns of `real` belong to
+#   positions that are gone.
 #
 # <details><summary>Hint 1 · the tools</summary>
 #
@@ -579,7 +581,7 @@ check.generate_with_cache(generate_with_cache)
 _ = experiments.time_writing(ModernDecoder, generate, generate_with_cache)
 
 # %% [markdown]
-# *Processor time for the same tokens, with lesson 15's `generate`, which reads the whole text again
+# *Processor time for the same tokens: with lesson 15's `generate`, which reads the whole text again
 # for each token, and with your cache.* Without the cache, each new token costs another reading of
 # all the text before it.
 #
@@ -677,8 +679,8 @@ experiments.draw_caches(cache_bytes)
 
 # %% [markdown]
 # ## Summary
-# Today's decoder has the plan of 2017 and other parts in it. At half a million parameters, only one
-# of eight changes clearly lowered the loss alone, rotary positions; all but the window together
+# Today's decoder has the plan of 2017 and other parts in it. At half a million parameters, only
+# rotary positions clearly lowered the loss on their own; all changes but the window together
 # lowered it most. Grouped queries and windows have their reason elsewhere, in the bytes of the
 # cache, and query-key norms in long trainings of large models. How the table began made a larger
 # difference than most of the changes.
