@@ -290,10 +290,11 @@ def sixteen_bits() -> list[Axes]:
     ways = {way: [row["loss"] for row in seeds.where(products, way=way)] for way in WAYS[:2]}
     scales: dict[str, list[seeds.Row]] = {}
     for row in read("training_on_gpu", "loss scale"):
-        label = f"2^{row['log2_scale']}" + ", adapted" * row["dynamic"]
+        power = str(row["log2_scale"]).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        label = f"2{power}" + ", adapted" * row["dynamic"]
         scales.setdefault(label, []).append(row)
     axes: list[Axes] = [*plots.panels(columns=2, width=4.6, height=2.9, share=False)]
-    seeds.dots(ways, axes[0], "what has 16 bits", "held-out loss")
+    seeds.dots(ways, axes[0], "products in 16 bits", "held-out loss")
     losses = {label: [row["loss"] for row in rows] for label, rows in scales.items()}
     seeds.dots(losses, axes[1], "gradients in float16, by scale", "held-out loss")
     for label, rows in scales.items():
