@@ -75,7 +75,7 @@ _ = experiments.shuffled_weights()
 # - no other weights would do (“Could the weights be different?”),
 # - a head is needed (“Which heads are needed?”).
 #
-# For one head with weights *A*, values *V* and its part of the output matrix:
+# For one head with weights *A*, values *V* and its part *W_o* of the output matrix:
 #
 # $$\text{output} = A\,V\,W_o \qquad (A + U)\,V = A\,V \quad\text{whenever}\quad U\,V = 0$$
 #
@@ -188,10 +188,11 @@ compare(prediction, mattered, "letters that lose more than one nat without thirt
 # word, or where a word could continue in several ways. At most other letters hardly anything is
 # lost, yet the weights of the map must go somewhere.
 #
-# Now 200 held-out sentences. For each letter we order the words by how much is lost without them,
-# and by a measure that claims to explain it: the mean cross-attention weight, the length of the
-# *gradient* of log p with respect to a word's vector, or *gradient · input*, its product with that
-# vector. **Kendall's τ** compares the two orders: 1 means the same, 0 no relation, −1 the reverse.
+# Now take 200 held-out sentences. For each letter we order the words by how much is lost without
+# them, and by a measure that claims to explain it: the mean cross-attention weight, the length of
+# the *gradient* of log p with respect to a word's vector, or *gradient · input*, its product with
+# that vector. **Kendall's τ** compares the two orders: 1 means the same, 0 no relation, −1 the
+# reverse.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -274,7 +275,7 @@ compare(prediction, written["one"], "the number that is written")
 # *How much of its probability each letter of 931 loses if the vector of one word comes from 139.
 # Printed: what is then written.* With *nine* in place of *one* the model writes 939, with *one* in
 # place of *nine* 131, and with both 139. The **control** is *hundred* and *thirty*: they stand in
-# both sentences, among other neighbours, and exchanging their vectors changes nothing. Does this
+# both sentences, with different neighbours, and exchanging their vectors changes nothing. Does this
 # hold for other numbers?
 
 # %% demo=true
@@ -282,8 +283,8 @@ _ = experiments.patch_many(ActivationPatching(model), corpus)
 
 # %% [markdown]
 # *100 pairs of held-out numbers with the same kinds of words; one vector is replaced at a time.*
-# Where the other number has another word, the model always writes the first number with this one
-# word taken from the other. Where the two have the same word, and at EOS, nothing ever changes.
+# Where the two numbers differ in a word, the model always writes the first number with this one
+# word taken from the other. Where they have the same word, and at EOS, nothing ever changes.
 #
 # Does the vector hold only its word? All vectors so far came from the *same* place, so this test
 # cannot say. Now take the vectors of 931 alone, and move them: what is written if that of *nine*
