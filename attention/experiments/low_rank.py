@@ -178,10 +178,11 @@ RATES = {
     "LoRA, rank 8": (2e-3, 4e-3, 8e-3),
     "LoRA, rank 1": (4e-3, 8e-3, 1.6e-2),
     "SwiGLU of the last layer": (3e-4, 1e-3, 3e-3, 1e-2),
-    "SwiGLU of layer 15": (3e-4, 1e-3, 3e-3),
+    "SwiGLU of layer 15": (3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
 }
 CHOSEN = {
     "LoRA, rank 8": 4e-3,
+    "SwiGLU of layer 15": 1e-2,
     "SwiGLU of the last layer": 3e-3,
     "LoRA, rank 8, answers exchanged": 4e-3,
 }

@@ -13,8 +13,8 @@ import attention.experiments
 from attention.experiments.recorded import Experiment
 from attention.provided.files import ROOT
 
-# Modules that take pieces of several lessons: of those where the translator grows, and lesson 17's.
-ACROSS_LESSONS = ("translator_so_far", "induction")
+# Modules that take pieces of several lessons: where the translator grows, and of lessons 17 and 21.
+ACROSS_LESSONS = ("translator_so_far", "induction", "low_rank")
 TO_QUESTIONS = "questions"  # stands for a lesson: answers to open questions of all of them
 
 
