@@ -188,11 +188,10 @@ compare(prediction, mattered, "letters that lose more than one nat without thirt
 # word, or where a word could continue in several ways. At most other letters hardly anything is
 # lost, yet the weights of the map must go somewhere.
 #
-# Now take 200 held-out sentences. For each letter we order the words by how much is lost without
-# them, and by a measure that claims to explain it: the mean cross-attention weight, the length of
-# the *gradient* of log p with respect to a word's vector, or *gradient · input*, its product with
-# that vector. **Kendall's τ** compares the two orders: 1 means the same, 0 no relation, −1 the
-# reverse.
+# Take 200 held-out sentences. For each letter we order the words by how much is lost without them,
+# and by a measure that claims to explain it: the mean cross-attention weight, the length of the
+# *gradient* of log p with respect to a word's vector, or *gradient · input*, its product with that
+# vector. **Kendall's τ** compares two orders: 1 means the same, 0 no relation, −1 the reverse.
 #
 # <details><summary>The code that ran</summary>
 #
