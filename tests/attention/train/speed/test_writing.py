@@ -27,13 +27,14 @@ def both_ways(model, prompt, length):
     return found
 
 
-@pytest.mark.parametrize("growth", [1, 5, 256])
+@pytest.mark.parametrize(("growth", "threads"), [(1, 1), (5, 4), (256, 7)])
 @pytest.mark.parametrize("asked", [1, 7])
 @pytest.mark.parametrize(
     "options", [{}, {"qk_norm": True, "d_head": 8, "base": 50.0}, {"tied": False, "eps": 1e-2}]
 )
-def test_scores_are_the_models(options, asked, growth, monkeypatch):
+def test_scores_are_the_models(options, asked, growth, threads, monkeypatch):
     monkeypatch.setattr(writing, "GROWTH", growth)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     torch.manual_seed(0)
     model = ModernDecoder(50, **SIZES, **options).eval()
     for weight in model.parameters():
