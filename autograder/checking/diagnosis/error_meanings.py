@@ -39,8 +39,8 @@ def _batches(first: str, a: str, other: str, b: str) -> str:
 def _axes(a: str, b: str) -> str:
     return (
         f"Along one axis {a} numbers meet {b}. Two tensors fit if all axes, counted from the last, "
-        "are equally long or of size 1: is an axis missing, or exchanged with another? (`.mT` "
-        "exchanges the last two, `.T` turns all of them around.)"
+        "are equally long or of size 1: is an axis missing, exchanged with another, or not cut to "
+        "the part that is meant? (`.mT` exchanges the last two, `.T` turns all of them around.)"
     )
 
 
