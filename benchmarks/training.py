@@ -11,10 +11,8 @@ this machine, in float32, or in bfloat16 from the rung bf16 on.
 """
 
 import argparse
-import contextlib
 import functools
 import math
-import os
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -22,10 +20,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.profiler import ProfilerActivity, profile
 
 from attention.provided.data.tokens import PAD
-from attention.provided.measuring import memory
+from attention.provided.measuring.memory import peak_mib
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.train.speed.acceleration import FastLoss, prepare
@@ -153,34 +150,6 @@ def times(actions, device, seconds, least=3):
     return [min(samples) for samples in found]
 
 
-@contextlib.contextmanager
-def quiet():
-    """Keep what the profiler writes to stderr, from C++, off the table."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def peak_mib(run, device):
-    """Peak MiB that PyTorch's allocator gives ``run`` above what it had given before."""
-    if device == "cuda":
-        return memory.peak_mib(run, device)
-    with quiet(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
-        run()
-    events = recorded.profiler.kineto_results.events()
-    changes = [event for event in events if event.name() == "[memory]"]
-    held = peak = 0
-    for event in sorted(changes, key=lambda event: event.start_ns()):
-        held += event.nbytes()
-        peak = max(peak, held)
-    return peak / 2**20
-
-
 def peak_flops(device, dtype):
     """The most floating-point operations per second of a product of large (n, n) matrices."""
     n = 8192 if device.type == "cuda" else 2048
@@ -232,7 +201,7 @@ class Ladder:
         """Print a rung's row: ``spent`` seconds a step, while the peer needed ``peer``."""
         step = trainer(rung, self.size, self.device)
         step(*self.batch)
-        memory = peak_mib(lambda: step(*self.batch), self.device.type)
+        memory = peak_mib(lambda: step(*self.batch), self.device.type) or math.nan
         peak = self.peaks["bfloat16" if rung.bf16 else "TF32" if rung.tf32 else "float32"]
         print(
             f"  {rung.name:<30}{self.tokens / spent:>12,.0f}{peer / spent:>9.2f}{memory:>10,.0f}"

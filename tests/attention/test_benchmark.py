@@ -1,4 +1,4 @@
-"""The benchmark of training: what its memory is, and that its table is complete."""
+"""The benchmark of training: its table is complete."""
 
 import re
 
@@ -6,17 +6,6 @@ import pytest
 import torch
 
 from benchmarks import training
-
-
-def test_peak_memory_counts_what_is_held_at_once():
-    def run():
-        kept = torch.ones(2**18)  # 1 MiB
-        for _ in range(3):  # 2 MiB, three times one after the other
-            del_me = torch.ones(2**19)
-            del del_me
-        return kept
-
-    assert 3 <= training.peak_mib(run, "cpu") < 3.1
 
 
 @pytest.mark.long

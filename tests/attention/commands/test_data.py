@@ -134,22 +134,6 @@ def test_list_says_all_that_can_be_fetched(capsys, folder, model, monkeypatch):
     assert lines[-1] == "fetch what is not whole with: autograder data fetch smollm2"
 
 
-def test_the_model_is_fetched_after_its_licence_and_origin_are_said(says, folder, model):
-    with serving({f"/{name}": content for name, content in model.items()}) as site:
-        status, out, err = says("fetch", "minilm", "--mirror", site.address)
-    assert (status, err) == (0, "")
-    origin, rest = out.split("\n\n")
-    assert "Reimers" in origin and "Wang" in origin and "Apache-2.0" in origin
-    assert "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2" in origin
-    assert rest.splitlines() == [
-        *(f"{name}: fetched, {readable(len(content))} bytes" for name, content in model.items()),
-        f"all 2 files are in {folder}",
-    ]
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == model
-    out = says("list", "minilm")[1]
-    assert out.count("  whole\n") == 2 and len(out.splitlines()) == 3
-
-
 def test_a_failure_is_one_sentence_and_status_1(says, site):
     site.files["/val.en"] = b"wrong"
     status, out, err = says("fetch", "multi30k", "--mirror", site.address)

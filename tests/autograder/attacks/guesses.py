@@ -1,12 +1,9 @@
 """Results without an answer behind them: replayed, echoed, or shared with the arguments."""
 
-import pickle
-
 from autograder.checking.run_check import run_check
-from autograder.checking.toolbox import registry
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply
 
-from .paper import attack, attacks
+from .paper import attacks
 
 
 class Replayed:
@@ -67,31 +64,6 @@ def recorded(item, answer, seed):
     record = []
     run_check(item, _Recording(LocalAnswer(answer), record), seed)
     return record
-
-
-@attack
-def answers_of_an_earlier_grading(paper):
-    """The results of right answers to earlier checks, given again in the order of the requests."""
-    from attention import getting_started
-
-    records = {
-        name: recorded(item, getattr(getting_started, name), seed=4242)
-        for name, item in registry.of_lesson("getting_started").items()
-    }
-    paper.first(
-        f"import pickle\n\nkept = pickle.loads(bytes.fromhex({pickle.dumps(records).hex()!r}))"
-    )
-    paper.first("""
-        from autograder.inside import answer
-
-        def replay(self, *_, **how):
-            request, value, modified = kept[self.target.__name__].pop(0)
-            if request == "raised":
-                raise answer.AnswerRaised(*value)
-            return answer.Reply(value, modified)
-
-        answer.LocalAnswer.call = answer.LocalAnswer.gradients = replay
-    """)
 
 
 CELLS = {
