@@ -33,7 +33,7 @@ ax = experiments.translation(number)
 # *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at *one*, then *dreißig* goes back
 # to *thirty*. Nobody told the model where to look. These weights are its **attention**.
 #
-# PyTorch's own layers run these weights for now; by lesson 10 you will have written every layer.
+# For now, PyTorch's own layers run the model; by lesson 10 you will have written every layer.
 #
 # **Now make it fail.** It gets the next number wrong: which word is missing? Which other number
 # fails?
