@@ -8,17 +8,12 @@ import pytest
 import torch
 
 from attention.provided.data import docstrings
-from attention.provided.data.docstrings import Docstring
 from attention.provided.files import ROOT
 from benchmarks import docstrings as benchmark
 
 ROWS = docstrings.load()
 STORED = json.loads((ROOT / "data" / "docstrings.json").read_text(encoding="utf-8"))
 CARD = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-
-
-def row(summary, body="", name="f", component=0):
-    return Docstring("m/m", name, summary, body, component)
 
 
 def test_the_card_describes_the_file():
@@ -63,13 +58,6 @@ def test_the_stored_components_hold_near_twins_together():
         assert not {key(row) for row in train} & {key(row) for row in test}
         crossed = sum(tested[i] != tested[j] for i, j in pairs)
         assert (crossed == 0) == (how == "by component")
-
-
-def test_rouge_l_is_the_longest_common_subsequence():
-    reference = row("Return the mean of a tensor.")
-    written = ["return THE tensor", "", "Return the mean of a tensor.", "mean the"]
-    scores = docstrings.rouge_l(written, [reference] * 4)
-    assert scores == pytest.approx([2 * 0.5 / 1.5, 0, 1, 2 * 0.5 / 6 / (0.5 + 1 / 6)])
 
 
 def test_the_tokens_of_a_text_give_the_text_again():
