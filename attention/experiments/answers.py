@@ -153,8 +153,8 @@ def draw_prompts() -> dict[str, list[int]]:
         ax.set(xlim=(-0.4, 10.4))
     for kind, found in right.items():
         every = sum(map(sum, stored["of the task"][kind].values()))
-        three = "  ".join(f"{task} {found[task]}" for task in tasks)
-        print(f"{kind:30} {three}   answers of the task: {every} of 90")
+        three = "   ".join(" ".join(map(str, found[task])) for task in tasks)
+        print(f"{kind:31}{three}   of this kind: {every} of 90")
     return {
         kind: [sum(s) for s in zip(*found.values(), strict=True)] for kind, found in right.items()
     }
