@@ -154,7 +154,7 @@ def draw_prompts() -> dict[str, list[int]]:
     for kind, found in right.items():
         every = sum(map(sum, stored["of the task"][kind].values()))
         three = "   ".join(" ".join(map(str, found[task])) for task in tasks)
-        print(f"{kind:31}{three}   of this kind: {every} of 90")
+        print(f"{kind:33}{three}   of this kind: {every} of 90")
     return {
         kind: [sum(s) for s in zip(*found.values(), strict=True)] for kind, found in right.items()
     }

@@ -176,12 +176,13 @@ def _line(text: str) -> str:
 # By the numbers to choose by, with seed 0; the exchanged answers are taught at the true ones' rate.
 RATES = {
     "LoRA, rank 8": (2e-3, 4e-3, 8e-3),
-    "LoRA, rank 1": (4e-3, 8e-3, 1.6e-2),
+    "LoRA, rank 1": (4e-3, 8e-3, 1.6e-2, 3.2e-2),
     "SwiGLU of the last layer": (3e-4, 1e-3, 3e-3, 1e-2),
     "SwiGLU of layer 15": (3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
 }
 CHOSEN = {
     "LoRA, rank 8": 4e-3,
+    "LoRA, rank 1": 1.6e-2,
     "SwiGLU of layer 15": 1e-2,
     "SwiGLU of the last layer": 3e-3,
     "LoRA, rank 8, answers exchanged": 4e-3,

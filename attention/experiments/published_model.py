@@ -369,7 +369,7 @@ def show_similar() -> Tensor:
     cosines = torch.tensor(row["cosines"])
     ax, places = plots.signed(cosines), range(len(sentences.SENTENCES))
     ax.set_yticks(places, [f"{text}  {n}" for n, text in enumerate(sentences.SENTENCES, start=1)])
-    ax.set_xticks(places, [n + 1 for n in places])
+    ax.set_xticks(places, [f"{n + 1}" for n in places])
     return cosines
 
 

@@ -251,7 +251,7 @@ def drawn_pairs(model: Any, accept: Piece, seed: int, runs: int) -> Tensor:
 
 def show_same_text(accept: Piece, k: int = 4) -> bool:
     """Print a text of the small writer's best tokens, and whether drafts leave it as it is."""
-    model, n = small_writer.load(ModernDecoder), fewer(80)
+    model, n = small_writer.load(ModernDecoder), fewer(36)
     begin = tokens_of(BEGINNINGS[0])[None]
     best = generate_with_cache(model, begin, lambda scores: scores.argmax(dim=1), n)[0]
     new, calls = write(model, accept, BEGINNINGS[0], n, k, 0, torch.Generator().manual_seed(0))
