@@ -326,7 +326,8 @@ _ = low_rank.draw_teaching()
 # so not even one look at each number.* Rates were chosen for each row by 40 other numbers, with one
 # seed.
 #
-# - LoRA of rank 8 spells 31 to 33 of the 40, before it 0.
+# - LoRA of rank 8 spells 31 to 33 of the 40, before it 0. Rank 1, with an eighth as many numbers,
+#   spells 25 to 32.
 # - As many numbers, learned in one layer alone, do less: 14 to 22 in the middle of the model, and 1
 #   at its end, where nothing comes after it.
 # - If each number of the training gets the answer of another one, none or one of the 40 is right.

@@ -454,11 +454,10 @@ def _drafted(draw, k, vocab_size, rejected=None):
         p = draw.normal(k + 1, vocab_size, scale=1.5).softmax(1)
         q = draw.normal(k, vocab_size, scale=1.5).softmax(1)
         drafted, noise = draw.integers(0, vocab_size, k), torch.zeros(k, dtype=F64)
-        for i, token in enumerate(drafted.tolist()):
-            ratio = min(1.0, (p[i, token] / q[i, token]).item())
-            part = draw.uniform(1, low=0.15, high=0.85).item()
-            noise[i] = ratio + (1 - ratio) * part if i == rejected else ratio * part
         ratios = p[range(k), drafted] / q[range(k), drafted]
+        for place, ratio in enumerate(ratios.clamp(max=1.0).tolist()):
+            part = draw.uniform(1, low=0.15, high=0.85).item()
+            noise[place] = ratio + (1 - ratio) * part if place == rejected else ratio * part
         if rejected is None or 0.1 < ratios[rejected] < 0.7:
             return p, q, drafted, noise
 
@@ -579,8 +578,7 @@ def _kept(tensor, n_first, window):
 
 def _compares_caches(student, past, n_first, window):
     got = student(past, n_first, window)
-    P = past[0][0].shape[2]
-    what = f"with P={P}, n_first={n_first} and window={window}"
+    what = f"with P={len(past[0][0][0, 0])}, n_first={n_first} and window={window}"
     expect.parts(got, *(f"layer {number}" for number in range(len(past))))
     for number, (found, pair) in enumerate(zip(got, past, strict=True)):
         expect.parts(found, "keys", "values")
