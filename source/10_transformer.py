@@ -36,7 +36,7 @@ torch.set_num_threads(1)  # as fast for small matrices, and much faster beside o
 experiments.steps_in_a_row()
 
 # %% [markdown]
-# This holds only in training, where the target is known. Both *write* a translation letter by
+# The gain holds only in training, where the target is known. Both *write* a translation letter by
 # letter. In a Transformer any two positions are one attention apart (lesson 05).
 #
 # ## Two stacks, and tables around them
