@@ -20,7 +20,7 @@ from autograder.inside.device.rehearsal import (
     rehearsed,
     stayed,
 )
-from autograder.inside.expressions import Watch
+from autograder.inside.expressions import Program, Watch
 from autograder.inside.messages.values import Foreign, copied, plain, same
 from autograder.inside.places import exchanged, places
 from autograder.inside.side_effects import watched
@@ -75,9 +75,9 @@ class AnyAnswer(Protocol):
 
     def train(self, mode: bool) -> None: ...
 
-    def places(self, trials: Sequence[Any], named: int) -> Any: ...
+    def places(self, trials: Sequence[Any]) -> Any: ...
 
-    def exchanged(self, place: Sequence[int], way: str, values: Sequence[Any]) -> "AnyAnswer": ...
+    def exchanged(self, place: Sequence[int], values: Sequence[Any]) -> "AnyAnswer": ...
 
 
 class LocalAnswer:
@@ -182,13 +182,13 @@ class LocalAnswer:
                     )
                 parameter.data = values[name].detach().clone()
 
-    def places(self, trials: Sequence[Any], named: int) -> list[dict[str, Any]]:
+    def places(self, trials: Sequence[Any]) -> list[dict[str, Any]]:
         """Where a value of a right answer makes this one right; see ``inside.places``."""
-        return places(self.target, LocalAnswer, trials, named)
+        return places(Program(self.target), LocalAnswer, trials)
 
-    def exchanged(self, place: Sequence[int], way: str, values: Sequence[Any]) -> "LocalAnswer":
+    def exchanged(self, place: Sequence[int], values: Sequence[Any]) -> "LocalAnswer":
         """This answer with other ``values`` at one ``place``; see ``inside.places``."""
-        return exchanged(self.target, LocalAnswer, place, way, values)
+        return exchanged(Program(self.target), LocalAnswer, place, values)
 
     def train(self, mode: bool) -> None:
         """Put the module into training (True) or evaluation (False) mode."""

@@ -8,20 +8,22 @@ import ast
 import inspect
 import linecache
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 
-from autograder.inside.messages.values import Foreign, leaves, plain
+from autograder.inside.messages.values import Foreign, copied, leaves, plain
 
-AT, PUT = "__value_at__", "__is_put__"  # what the wrapped program calls
+WRAPPED = "__other__({0}) if __is_put__({0}) else __noted__({0}, ...)"
 MOST_PASSES = 200  # values of one expression in one request: of a longer loop none is kept
 MOST_NUMBERS = 4096  # in one value
 MOST_STEPS = 20_000  # evaluations in one request: a value that was put may make a loop endless
 UNTOUCHED = (ast.pattern, ast.arguments, ast.JoinedStr, ast.Await, ast.Yield, ast.YieldFrom)
 NO_VALUE = (ast.Slice, ast.Starred, ast.Lambda, ast.GeneratorExp)
-Value = Callable[[int], Any] | None  # that of a pass; None where the expression keeps its own
+NO_PART = ("annotation", "returns", "decorator_list", "type_params")
+Values = Iterable[list[Any] | None]  # of an expression: its passes in each request that runs
 
 
 class TooLong(BaseException):
@@ -31,62 +33,57 @@ class TooLong(BaseException):
 class Watch:
     """What happens at the expressions of a program, request by request.
 
-    With ``notes`` all their values are kept. ``put`` says for each request what stands in the place
-    of the exchanged expression.
+    With ``notes`` all their values are kept. The values ``put`` stand at the expressions of a
+    ``place``; where they are None, these have their own.
     """
 
-    def __init__(self, notes: bool = False, put: Iterable[Value] = ()) -> None:
-        self._notes, self._noted = notes, list[dict[int, list[Any]]]()
-        self.begin(put)
-
-    def begin(self, put: Iterable[Value]) -> None:
-        """From here on, other values are put."""
-        self._put, self.taken, self._most = iter(put), 0, MOST_STEPS
-        self._now: Value = None
+    def __init__(self, notes: bool = False, place: Iterable[int] = (), put: Values = ()) -> None:
+        self._notes, self._noted = notes, [dict[int, list[Any]]()]  # the first as it is defined
+        self._place, self._put = set(place), iter(put)
+        self.taken, self._most = 0, MOST_STEPS
+        self._now: list[Any] | None = None
 
     def turn(self) -> None:
         """The next request begins."""
-        self._now, self._passes = next(self._put, None), dict[int, int]()
+        self._now, self._passes = next(self._put, None), Counter[int]()
         self._most = self.taken + MOST_STEPS
         self._noted.append({})
 
-    def is_put(self) -> bool:
-        """Whether the exchanged expression has another value in this request."""
-        return self._now is not None
-
-    def at(self, number: int, *own: Any) -> Any:
-        """The value of an expression, which is noted; without ``own`` the one that was put."""
+    def is_put(self, number: int) -> bool:
+        """Whether an expression, whose turn it is, has another value in this request."""
         self.taken += 1
         if self.taken > self._most:
             raise TooLong
-        if not own and self._now is not None:
-            self._passes[number] = self._passes.get(number, -1) + 1
-            return self._now(self._passes[number])
+        return self._now is not None and number in self._place
+
+    def other(self, number: int) -> Any:
+        """The value that is put in the place of an expression."""
+        self._passes[number] += 1
+        return copied(self._now and self._now[self._passes[number] - 1])
+
+    def noted(self, number: int, own: Any) -> Any:
+        """The value of an expression."""
         if self._notes:
             passes = self._noted[-1].setdefault(number, [])
             if len(passes) <= MOST_PASSES:
-                passes.append(kept(own[0]))
-        return own[0]
+                passes.append(kept(own) if len(passes) < MOST_PASSES else Foreign("more"))
+        return own
 
     def values(self) -> list[dict[int, list[Any] | None]]:
         """What was noted in each request, by expression; None for what is too much or not plain."""
-
-        def whole(passes: list[Any]) -> bool:
-            return len(passes) <= MOST_PASSES and not any(type(one) is Foreign for one in passes)
-
-        return [{n: x if whole(x) else None for n, x in one.items()} for one in self._noted]
+        return [
+            {n: None if Foreign in map(type, x) else x for n, x in one.items()}
+            for one in self._noted[1:]
+        ]
 
 
 def kept(value: Any) -> Any:
     """A plain copy of a value, or a Foreign where it is none or too large."""
     if type(value) is range:
         value = list(value[: MOST_NUMBERS + 1])
-    if not isinstance(value, torch.Tensor | list | tuple | bool | int | float | str | None):
-        return Foreign("an object")
     held = sum(one.numel() if isinstance(one, torch.Tensor) else 1 for one in leaves(value))
     found = plain(value) if held <= MOST_NUMBERS else Foreign("many numbers")
-    foreign = any(type(one) is Foreign for one in leaves(found))
-    return Foreign("an object") if foreign else found
+    return Foreign("objects") if Foreign in map(type, leaves(found)) else found
 
 
 class Expression(NamedTuple):
@@ -95,7 +92,6 @@ class Expression(NamedTuple):
     line: int
     text: str
     within: str  # of a constant: the expression around it
-    is_name: bool
 
 
 class Program:
@@ -111,18 +107,11 @@ class Program:
             raise ValueError("it is no function that stands by itself")
         self._name, self._file = target.__name__, own.__code__.co_filename
         self._globals: dict[str, Any] = own.__globals__
-        text = "".join(linecache.getlines(self._file))
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, RecursionError) as error:
-            raise ValueError(str(error)) from None
+        tree = ast.parse("".join(linecache.getlines(self._file)))
         self.expressions: list[Expression] = []
-        self._calls: list[ast.Call] = []
-        self._module = ast.Module(list(self._definitions(tree, own.__code__.co_firstlineno)), [])
-        for definition in self._module.body:
-            for function in _functions(definition):
-                function.body = [self._wrapped(one) for one in function.body]
-        ast.fix_missing_locations(self._module)
+        module = ast.Module(list(self._definitions(tree, own.__code__.co_firstlineno)), [])
+        module.body = [self._wrapped(one) for one in module.body]
+        self._code = compile(ast.fix_missing_locations(module), self._file, "exec")
 
     def places(self, noted: Iterable[int]) -> list[tuple[int, ...]]:
         """What may be exchanged: an expression, or all that have one text.
@@ -130,40 +119,18 @@ class Program:
         In the order in which they were ``noted``, as each has its value; then those that were not.
         """
         order = list(dict.fromkeys([*noted, *range(len(self.expressions))]))
-        rank = {number: place for place, number in enumerate(order)}
         alike = dict[str, tuple[int, ...]]()
-        for number, one in enumerate(self.expressions):
-            alike[one.text] = (*alike.get(one.text, ()), number)
-        several = [numbers for numbers in alike.values() if len(numbers) > 1]
-        single = [(number,) for number in range(len(self.expressions))]
-        return sorted(single + several, key=lambda one: (max(rank[n] for n in one), len(one)))
+        for number in order:
+            text = self.expressions[number].text
+            alike[text] = (*alike.get(text, ()), number)
+        found = {(n,) for numbers in alike.values() for n in numbers} | {*alike.values()}
+        return sorted(found, key=lambda one: (order.index(one[-1]), len(one)))
 
-    def is_constant(self, place: Sequence[int]) -> bool:
-        """Whether a number of the text stands at a place."""
-        return bool(self.expressions[place[0]].within)
-
-    def about(self, place: Sequence[int]) -> dict[str, Any]:
-        """What is said of a place."""
-        first, lines = self.expressions[place[0]], {self.expressions[one].line for one in place}
-        within = first.within if len(place) == 1 else ""
-        return {"place": list(place), "lines": sorted(lines), "text": first.text, "within": within}
-
-    def made(self, watch: Watch, exchanged: Sequence[int] = ()) -> Any:
+    def made(self, watch: Watch) -> Any:
         """The target once more, in a copy of its namespace, with ``watch`` at its expressions."""
-        namespace = {**self._globals, AT: watch.at, PUT: watch.is_put}
-        calls = [self._calls[number] for number in exchanged]
-        before = [one.args for one in calls]
-        for call in calls:  # the expression itself is not computed where a value was put
-            number, value = call.args
-            put, own = ast.Tuple([], ast.Load()), ast.Tuple([value], ast.Load())
-            test = ast.Call(ast.Name(PUT, ast.Load()), [], [])
-            call.args = [number, ast.Starred(ast.IfExp(test, put, own), ast.Load())]
-            ast.fix_missing_locations(call)
-        try:
-            exec(compile(self._module, self._file, "exec"), namespace)
-        finally:
-            for call, args in zip(calls, before, strict=True):
-                call.args = args
+        calls = {"__is_put__": watch.is_put, "__other__": watch.other, "__noted__": watch.noted}
+        namespace = {**self._globals, **calls}
+        exec(self._code, namespace)
         return namespace[self._name]
 
     def _definitions(self, tree: ast.Module, line: int) -> Iterator[ast.stmt]:
@@ -174,15 +141,13 @@ class Program:
         own = known.get(self._name)
         if own is None or not own.lineno - len(own.decorator_list) <= line <= own.end_lineno:
             raise ValueError("its text is another one")
+        own.decorator_list = []  # of a stored answer the one that registers it
         waiting, needed = [self._name], set[str]()
         while waiting:
             needed.add(name := waiting.pop())
             names = {one.id for one in ast.walk(known[name]) if isinstance(one, ast.Name)}
             waiting += [one for one in names - needed if one in known and self._is_here(one)]
-        for name in (one for one in known if one in needed):
-            decorators = known[name].decorator_list
-            known[name].decorator_list = [one for one in decorators if not self._registers(one)]
-            yield known[name]
+        yield from (one for name, one in known.items() if name in needed)
 
     def _is_here(self, name: str) -> bool:
         """Whether a name stands for what this file or cell defines."""
@@ -190,42 +155,30 @@ class Program:
         found = map(_function, vars(value).values() if inspect.isclass(value) else [value])
         return any(one is not None and one.__code__.co_filename == self._file for one in found)
 
-    def _registers(self, decorator: ast.expr) -> bool:
-        """Whether a decorator is the grader's own: it keeps a list of what it decorates."""
-        name = decorator.func if isinstance(decorator, ast.Call) else decorator
-        found = self._globals.get(getattr(name, "id", ""))
-        return str(getattr(found, "__module__", "")).startswith("autograder")
-
     def _wrapped(self, node: Any, around: str = "") -> Any:
         """The node with each expression in it wrapped."""
-        if isinstance(node, UNTOUCHED) or _is_docstring(node):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, UNTOUCHED) or is_text:
             return node
         number, text, has_value = len(self.expressions), around, self._has_value(node)
         if has_value:
             text = ast.unparse(node)
-            is_number = isinstance(node, ast.Constant) or _is_signed(node)
-            within = around if is_number else ""
-            one = Expression(node.lineno, text, within, isinstance(node, ast.Name))
-            self.expressions.append(one)
-            self._calls.append(ast.Call(ast.Name(AT, ast.Load()), [], []))
-        self._wrap_parts(node, text)
-        if not has_value:
-            return node
-        self._calls[number].args = [ast.Constant(number), node]
-        return ast.copy_location(self._calls[number], node)
-
-    def _wrap_parts(self, node: Any, text: str) -> None:
-        for field, value in ast.iter_fields(node):
-            if field in ("annotation", "returns", "decorator_list", "type_params"):
-                continue
+            within = around if isinstance(node, ast.Constant) or _is_signed(node) else ""
+            self.expressions.append(Expression(node.lineno, text, within))
+        for field, value in () if _is_signed(node) else ast.iter_fields(node):
             if field == "func":  # of a method the object alone is a value
                 if isinstance(value, ast.Attribute):
                     value.value = self._wrapped(value.value, text)
-            elif isinstance(value, list):
+            elif isinstance(value, list) and field not in NO_PART:
                 found = [self._wrapped(x, text) if isinstance(x, ast.AST) else x for x in value]
                 setattr(node, field, found)
-            elif isinstance(value, ast.AST) and not _is_signed(node):
+            elif isinstance(value, ast.AST) and field not in NO_PART:
                 setattr(node, field, self._wrapped(value, text))
+        if not has_value:
+            return node
+        whole: Any = ast.parse(WRAPPED.format(number), mode="eval").body
+        whole.orelse.args[1] = node
+        return whole
 
     def _has_value(self, node: Any) -> bool:
         """Whether a node stands for a value that can be exchanged."""
@@ -247,19 +200,6 @@ def _function(value: Any) -> Any:
     value = getattr(value, "__func__", getattr(value, "fget", value))
     value = inspect.unwrap(value) if callable(value) else value
     return value if isinstance(value, types.FunctionType) else None
-
-
-def _functions(definition: Any) -> Iterator[Any]:
-    """The outermost functions of a definition."""
-    if isinstance(definition, ast.FunctionDef):
-        yield definition
-    elif isinstance(definition, ast.ClassDef):
-        for one in definition.body:
-            yield from _functions(one)
-
-
-def _is_docstring(node: Any) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _is_signed(node: Any) -> bool:

@@ -79,12 +79,13 @@ def recording(item: registry.Check, seed: int) -> Recording:
 
 def _values(item: registry.Check, seed: int) -> list[Any]:
     """What a student's copy puts in the place of theirs: of right answers' values the smaller."""
-    values, named = right_values(item, seed)
-    sizes = [len(pack({"": one})) for one in values]
-    order = sorted(range(len(values)), key=sizes.__getitem__)
-    held = dict(zip(order, itertools.accumulate(sizes[n] for n in order), strict=True))
-    kept = [n for n in range(len(values)) if held[n] <= MOST_BYTES]
-    return [sum(n < named for n in kept), *(values[n] for n in kept)]
+    values = sorted(right_values(item, seed), key=_size)
+    held = itertools.accumulate(map(_size, values))
+    return [one for one, size in zip(values, held, strict=True) if size <= MOST_BYTES]
+
+
+def _size(value: Any) -> int:
+    return len(pack({"": value}))
 
 
 def _unlike(one: registry.Answer, item: registry.Check, seed: int) -> list[Any]:

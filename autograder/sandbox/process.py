@@ -145,14 +145,14 @@ class RemoteAnswer:
     def _built(self, reply: dict[str, Any]) -> "RemoteAnswer":
         return RemoteAnswer(self._process, self._process._number(reply), self._is_extra)
 
-    def places(self, trials: Sequence[Any], named: int) -> Any:
+    def places(self, trials: Sequence[Any]) -> Any:
         self._process.allow(PLACE_SECONDS)
         extra = RemoteAnswer(self._process, self._number, is_extra=True)
-        return extra._ask("places", trials=list(trials), named=named)["value"]
+        return extra._ask("places", trials=list(trials))["value"]
 
-    def exchanged(self, place: Any, way: str, values: Sequence[Any]) -> "RemoteAnswer":
+    def exchanged(self, place: Any, values: Sequence[Any]) -> "RemoteAnswer":
         extra = RemoteAnswer(self._process, self._number, is_extra=True)
-        return extra._built(extra._ask("exchanged", place=place, way=way, values=list(values)))
+        return extra._built(extra._ask("exchanged", place=place, values=list(values)))
 
     def parameters(self) -> Any:
         named = self._ask("parameters")["value"]

@@ -37,8 +37,7 @@ class Recording(NamedTuple):
     ``right`` are its replies, one after the other: [kind, value, modified, drew]. ``mistakes`` are
     [name, hint, replies]; a reply is None where it is the right answer's, else [kind, the
     fingerprint of the value, modified]. ``rooms`` are those of ``rounding``,
-    ``values`` those of ``diagnosis.place``: what a right answer's expressions came to, no code,
-    behind how many of them have a name.
+    ``values`` those of ``diagnosis.place``: what a right answer's expressions came to, no code.
     """
 
     right: list[Any]
@@ -111,10 +110,10 @@ def rooms(item: Check, seed: int) -> list[Any]:
     return kept.rooms if kept else []
 
 
-def values(item: Check, seed: int) -> tuple[list[Any], int]:
-    """The values of right answers' expressions in what its check asks, those of names first."""
+def values(item: Check, seed: int) -> list[Any]:
+    """The values of right answers' expressions in what its check asks."""
     kept = _recording(item.lesson, item.name, seed)
-    return (kept.values[1:], kept.values[0]) if kept else ([], 0)
+    return kept.values if kept else []
 
 
 def seeds(item: Check) -> list[int]:

@@ -8,7 +8,7 @@ there is asked again from here, all that the check asks. What comes back is true
 import contextlib
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -25,29 +25,22 @@ from autograder.checking.asking.questions import (
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis.stored_replies import little_memory
 from autograder.checking.toolbox import registry
-from autograder.checking.toolbox.describe_values import number, show, two_numbers
+from autograder.checking.toolbox.describe_values import number, two_numbers
 from autograder.checking.toolbox.registry import Check, reference
-from autograder.checking.toolbox.same_tensors import is_real, same_places
-from autograder.checking.toolbox.same_tensors import same as same_numbers
-from autograder.checking.toolbox.student_answer import called_with
-from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer
+from autograder.checking.toolbox.student_answer import brief, called_with
+from autograder.inside.answer import AnyAnswer, LocalAnswer
 from autograder.inside.expressions import Program, Watch
-from autograder.inside.messages.codec import MAX_ITEMS as MOST_ITEMS
 from autograder.inside.messages.codec import pack
 from autograder.inside.messages.values import leaves, same
-from autograder.inside.places import given as put_values
 from autograder.inside.server import Limited
 
 RUNS = ("build", "call")  # requests in which an answer's code runs
 ASKED = (*RUNS, "load", "train")
-MOST_LETTERS, MOST_LINES = 80, 10**6  # of an expression's text; of a cell
+LINES, MOST_LETTERS = range(10**6), 80  # of a cell; of an expression's text
 WRITTEN = 8  # numbers of a value that are written out
 ROOM = 2**28  # bytes
 MOST_FOUND = 6  # places of which one is told
 WRONG, RIGHT = 4, 3  # calls of each kind that are tried before all are asked
-# Of what is found beside the student's code.
-NUMBERS, LISTS, TEXTS = ("right", "at"), ("place", "lines"), ("way", "text", "within")
-FORM = dict.fromkeys(NUMBERS, int) | dict.fromkeys(LISTS, list) | dict.fromkeys(TEXTS, str)
 
 Values = list[list[Any] | None]  # of one expression: its passes in each request that runs
 
@@ -63,7 +56,7 @@ def where_it_fails(
         silent = contextlib.redirect_stdout(Limited(0)), contextlib.redirect_stderr(Limited(0))
         with silent[0], silent[1], little_memory(ROOM):  # what is put may be taken for a size
             found = _place(item, answer, given, seed)
-    except Exception:  # whatever the answer gives: nothing is then known of it
+    except Exception:  # its text is not there, or it gives what it may not: nothing is known then
         return ""
     return "" if found is None else found[not short]
 
@@ -74,7 +67,7 @@ def _place(
     questions, wanted = asked(item, seed)
     three = [one for one in zip(questions, given, wanted, strict=False) if _is_core(one[0])]
     wrong = [n for n, one in enumerate(three) if one[0].request == "call" and not _agree(*one[1:])]
-    values, named = right_values(item, seed) if wrong and len(given) == len(wanted) else ((), 0)
+    values = right_values(item, seed) if wrong and len(given) == len(wanted) else ()
     if not values:
         return None
     core, right = [one for one, _, _ in three], [want for _, _, want in three]
@@ -86,8 +79,8 @@ def _place(
         tried = [n for n in calls if n in wrong][:WRONG]
         tried += [n for n in calls if n not in wrong][:RIGHT]
         trials = [_trial(core, n, right[n], values) for n in tried]
-        for found in _found(answer, trials, values, named):
-            other = answer.exchanged(found["place"], found["way"], values[found["right"]])
+        for found in answer.places(trials)[:MOST_FOUND]:
+            other = answer.exchanged(found["place"], values[found["right"]])
             replies = until_lost(replies_of({0: other}, core))
             agree = all(n in left or _agree(got, right[n]) for n, got in enumerate(replies))
             if agree and len(replies) == len(core):
@@ -130,11 +123,10 @@ def _trial(
 
 
 @functools.lru_cache(maxsize=KEPT)
-def right_values(item: Check, seed: int) -> tuple[Sequence[Values], int]:
+def right_values(item: Check, seed: int) -> Sequence[Values]:
     """The values that right answers have in the questions of the check, each once.
 
-    So many of them, the first, have a name in one of these answers. Those of the whole result are
-    left out: where only these help, nothing is known.
+    Those of the whole result are left out: where only these help, nothing is known.
     """
     questions, wanted = asked(item, seed)
     core = [one for one in questions if _is_core(one)]
@@ -142,119 +134,72 @@ def right_values(item: Check, seed: int) -> tuple[Sequence[Values], int]:
     first = reference(item)
     if first is None:
         return recordings.values(item, seed)
-    named, others = dict[bytes, Values](), dict[bytes, Values]()
-    for target in [first, *(one.target for one in registry.alternatives(item))]:
-        for has_name, values in _noted(target, core, right):
-            (named if has_name else others)[pack({"": values})] = values
-    return list((named | others).values()), len(named)
+    targets = [first, *(one.target for one in registry.alternatives(item))]
+    found = (values for target in targets for values in _noted(target, core, right))
+    return list({pack({"": values}): values for values in found}.values())
 
 
-def _noted(
-    target: Any, core: list[Question], right: list[Replied]
-) -> Iterator[tuple[bool, Values]]:
-    """The values of each expression of a right answer, and whether it is a name."""
+def _noted(target: Any, core: Sequence[Question], right: Sequence[Replied]) -> Iterator[Values]:
+    """The values of each expression of a right answer."""
     watch = Watch(notes=True)
     try:
-        program = Program(target)
-        answer = LocalAnswer(program.made(watch), watch)
+        answer = LocalAnswer(Program(target).made(watch), watch)
     except ValueError:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         replies = list(replies_of({0: answer}, core))
-    if not all(_agree(*pair) for pair in zip(replies, right, strict=True)):
+    if not all(map(_agree, replies, right)):
         return
-    noted = watch.values()
-    whole = [
-        want.value if one.request == "call" else None
-        for one, want in zip(core, right, strict=True)
-        if one.request in RUNS
-    ]
-    ran = [one for one in core if one.request in RUNS]
+    noted, ran = watch.values(), [n for n, one in enumerate(core) if one.request in RUNS]
+    whole = [right[n].value if core[n].request == "call" else None for n in ran]
+    objects = [core[n].built or core[n].handle for n in ran]
     for place in sorted({place for one in noted for place in one}):
         passes = [one.get(place) for one in noted]
-        if not _is_whole(passes, whole):
-            yield program.expressions[place].is_name, list(_filled(passes, ran))
-
-
-def _is_whole(passes: Sequence[Any], whole: Sequence[Any]) -> bool:
-    """Whether these are all the numbers of the results, be it in pieces or in another shape."""
-    pairs = [(one, reply) for one, reply in zip(passes, whole, strict=True) if one is not None]
-    return all(same(*map(_numbers, pair)) for pair in pairs)
+        pairs = [pair for pair in zip(passes, whole, strict=True) if pair[0] is not None]
+        if all(same(*map(_numbers, pair)) for pair in pairs):
+            continue  # these are all the numbers of the results, be it in pieces or reshaped
+        # What a call does not compute was computed as its object was built, or the other way round.
+        both = list(zip(objects, passes, strict=True))
+        first = dict(reversed([one for one in both if all(one)]))
+        yield [own or first.get(name) for name, own in both]
 
 
 def _numbers(value: Any) -> Any:
-    """All numbers of a value in a row; the value itself where it has others than numbers."""
-    found = [
-        one if isinstance(one, torch.Tensor) else torch.tensor(one)
-        for one in leaves(value)
-        if isinstance(one, torch.Tensor | bool | int | float)
-    ]
-    return torch.cat([one.double().flatten() for one in found]) if found else value
-
-
-def _filled(passes: list[Any], ran: Sequence[Question]) -> Iterator[Any]:
-    """What a call does not compute was computed as its object was built, or the other way round."""
-    for own, one in zip(passes, ran, strict=True):
-        handle = one.built or one.handle
-        others = (p for p, x in zip(passes, ran, strict=True) if handle in (x.built, x.handle))
-        yield own if own is not None or not handle else next(filter(None, others), None)
-
-
-def _found(
-    answer: AnyAnswer, trials: Sequence[Any], values: Sequence[Values], named: int
-) -> Iterator[dict[str, Any]]:
-    """What was found beside the student's code, as far as it is of the agreed form."""
-    if sum(1 for _ in leaves(trials)) > MOST_ITEMS / 2:
-        return  # no message holds it
-    try:
-        found = answer.places(trials, named)
-    except (AnswerRaised, AnswerLost, ValueError):
-        return  # its text is not there, say
-    for one in found[:MOST_FOUND] if type(found) is list else []:
-        fits = type(one) is dict and all(type(one.get(key)) is FORM[key] for key in FORM)
-        numbers = [*one["place"], *one["lines"]] if fits else [""]
-        short = all(type(n) is int and 0 <= n < MOST_LINES for n in numbers)
-        if short and 0 <= one["right"] < len(values):
-            yield one
+    """All numbers of a value in a row; its items where a text is among them."""
+    found = [one for one in leaves(value) if one is not None]
+    if not found or any(isinstance(one, str) for one in found):
+        return found
+    return torch.cat([torch.as_tensor(one).double().flatten() for one in found])
 
 
 def _told(found: dict[str, Any], call: Question, trial: Any, stage: str) -> tuple[str, str]:
     """A place in a few words, and in full."""
-    numbers = " and ".join(map(str, found["lines"][:4]))
-    short = f"line{'s' * (len(found['lines']) > 1)} {numbers}, `{_printable(found['text'])}`"
-    if found["within"]:
-        short += f" in `{_printable(found['within'])}`"
-    right = trial[2][found["right"]][found["at"]]
-    values = _both(found.get("passes"), right, put_values(right, found["way"]))
+    lines, texts, around = zip(*found["expressions"][:4], strict=True)
+    numbers = [str(LINES[line]) for line in sorted(set(lines))]
+    short = f"line{'s' * (len(numbers) > 1)} {' and '.join(numbers)}, `{_printable(texts[0])}`"
+    if len(lines) == 1 and around[0]:
+        short += f" in `{_printable(around[0])}`"
+    values = _both(found["passes"], trial[2][found["right"]][found["at"]])
     right_then = f"all results of “{stage}”" if stage else "all your results"
     said = f"In {short}: with the value of a right answer there, {right_then} are right."
     return short, f"{said} For {_called(call)} {values}."
 
 
-def _both(mine: Any, right: Any, put: Callable[[int], Any]) -> str:
+def _both(mine: Any, right: list[Any]) -> str:
     """The learner's value and the right one, in the first pass in which they differ."""
-    if type(mine) is not list:
+    if mine is None:
         return f"a right answer has {_written(right[0])}"
-    pairs = ((one, put(turn)) for turn, one in enumerate(mine))
-    turn, pair = next((n, pair) for n, pair in enumerate(pairs) if not _alike(*pair))
+    turn, pair = next(one for one in enumerate(zip(mine, right, strict=False)) if not same(*one[1]))
     while all(isinstance(one, list | tuple) for one in pair) and len({*map(len, pair)}) == 1:
-        pair = next(items for items in zip(*pair, strict=True) if not _alike(*items))
+        pair = next(items for items in zip(*pair, strict=True) if not same(*items))
     one, other = _written(pair[0]), _written(pair[1])
-    if one == other and is_real(pair[0]) and is_real(pair[1]) and pair[0].shape == pair[1].shape:
-        at = (~same_places(*pair)).nonzero()[0].tolist()
-        one, other = two_numbers(*(value[tuple(at)] for value in pair))
-        one += f" at {at}"
+    if one == other and isinstance(pair[0], torch.Tensor) and pair[0].shape == pair[1].shape:
+        furthest = (pair[0].double() - pair[1].double()).abs().argmax()
+        one, other = two_numbers(*(value.flatten()[furthest] for value in pair))
+        one += f" at {[int(n) for n in torch.unravel_index(furthest, pair[0].shape)]}"
     where = f" in pass {turn + 1}" if len(mine) > 1 else ""
     return f"yours is {one}{where}, a right answer has {other}"
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Whether two values show no difference but rounding's."""
-    if isinstance(one, list | tuple) and type(one) is type(other):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    are_real = is_real(one) and is_real(other) and one.dtype == other.dtype
-    return same_numbers(one, other) if are_real else same(one, other)
 
 
 def _called(call: Question) -> str:
@@ -272,7 +217,7 @@ def _written(value: Any) -> str:
     if isinstance(value, list) and sum(1 for _ in leaves(value)) <= WRITTEN**2:
         items = [_written(one) for one in value[:WRITTEN]]
         return f"[{', '.join(items + ['…'] * (len(value) > WRITTEN))}]"
-    return number(value, 4) if isinstance(value, float) else show(value)
+    return number(value, 4) if isinstance(value, float) else brief(value)
 
 
 def _printable(text: str) -> str:
