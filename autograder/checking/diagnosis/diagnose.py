@@ -8,12 +8,13 @@ in the code.
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
 from autograder.checking.asking.questions import SEEDED, Exchange, Question, Replied, agree
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.diagnosis.common_cause import relation, where
 from autograder.checking.diagnosis.error_meanings import meaning
-from autograder.checking.diagnosis.forms import UNSAID, mended, of_sizes, same_numbers
+from autograder.checking.diagnosis.forms import UNSAID, mended, same_numbers
 from autograder.checking.diagnosis.stored_replies import Comparison, mistakes_of, of_answer
 from autograder.checking.toolbox import registry
 
@@ -42,11 +43,22 @@ def diagnose(
     calls = _but_for_care(
         [one for one in everything if comparison.care or one[0].probe != "device"], lost
     )
+    changed = _changed(calls)
+    calls = [(one, replace(got, modified=right.modified), right) for one, got, right in calls]
     # With other parameters than those that were to be loaded, it computes with other numbers.
     loaded = all(got.agrees(right) for one, got, right in calls if one.request == "load")
     likely = relation(calls) if loaded else ""
     likely = likely or _of_the_first(calls)
-    return " ".join(part for part in (likely, where(calls) if loaded else "") if part)
+    wrong = any(not got.agrees(right) for _, got, right in calls)
+    parts = likely, where(calls) if loaded else "", changed if wrong else ""
+    return " ".join(filter(None, parts))
+
+
+def _changed(calls: Sequence[Exchange]) -> str:
+    """That the caller finds an argument changed."""
+    found = {name for one, got, due in calls for name in {*got.modified} - {*due.modified}}
+    names = " and ".join(sorted(name for name in found if name.startswith("argument")))
+    return names and f"The call changes {names}, for its caller as well: work on a copy."
 
 
 def _behind_the_form(comparison: Comparison, everything: Sequence[Exchange]) -> str:
@@ -152,14 +164,9 @@ def fits(
 
 
 def _of_the_first(exchanges: list[Exchange]) -> str:
-    """What the error means, if one is what fails first; what the sizes show, if a value is."""
-    for one, got, right in exchanges:
-        if got.agrees(right):
-            continue
-        if got.kind == "raised":
-            return meaning(*got.value)
-        return of_sizes(got.value, right.value) if one.request == "call" else ""
-    return ""
+    """What the error means, if one is what fails first."""
+    first = next((got for _, got, right in exchanges if not got.agrees(right)), None)
+    return meaning(*first.value) if first is not None and first.kind == "raised" else ""
 
 
 def _but_for_care(exchanges: list[Exchange], lost: Collection[str]) -> list[Exchange]:

@@ -2,19 +2,16 @@
 
 A column for a row, a list of tensors, a second result that was forgotten: a check stops there. The
 numbers may be wrong besides, and these say more about what was not understood. So where a form can
-be mended without doubt, a diagnosis looks at replies that are mended. What shapes and sizes alone
-show is a sentence.
+be mended without doubt, a diagnosis looks at replies that are mended.
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from autograder.checking.asking.questions import Exchange, Replied
-from autograder.checking.toolbox.same_tensors import pairs_of
 from autograder.checking.toolbox.same_tensors import same as same_tensors
 from autograder.inside.messages.values import same
 
@@ -181,39 +178,3 @@ def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     if not (one.is_floating_point() and other.is_floating_point()):
         one, other = one.double(), other.double()  # whole numbers are exact
     return same_tensors(one, other)
-
-
-def of_shapes(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """How two tensors of other shapes hold the same numbers: a sentence, or ''."""
-    if got.numel() != expected.numel():
-        return ""
-    if same_tensors(got.reshape(expected.shape), expected):
-        return "The numbers and their order are right; only the shape differs."
-    for pair in pairs_of(got.dim()):
-        swapped = got.transpose(*pair)
-        if swapped.shape == expected.shape and same_tensors(swapped, expected):
-            return f"The result is right once its axes {pair[0]} and {pair[1]} are exchanged."
-    return ""
-
-
-def of_sizes(result: object, right: object) -> str:
-    """What the sizes of two tensors show, whatever their numbers: a sentence, or ''."""
-    if not isinstance(result, torch.Tensor) or not isinstance(right, torch.Tensor):
-        return ""
-    got, expected = list(result.shape), list(right.shape)
-    if got == expected:
-        return ""
-    if sorted(got) == sorted(expected):
-        return "The shape is the right one with its axes in another order."
-    if math.prod(got) == math.prod(expected) and _merged(got, expected):
-        return "Neighbouring axes of the right shape are merged into one."
-    return ""
-
-
-def _merged(got: list[int], expected: list[int]) -> bool:
-    """Whether ``got`` is ``expected`` with one run of neighbours multiplied."""
-    run = len(expected) - len(got) + 1
-    return run > 1 and any(
-        expected[:n] + [math.prod(expected[n : n + run])] + expected[n + run :] == got
-        for n in range(len(got))
-    )

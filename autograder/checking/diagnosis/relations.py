@@ -11,15 +11,12 @@ from typing import Any
 import torch
 
 from autograder.checking.asking.questions import Question
-from autograder.checking.diagnosis.forms import in_form, of_shapes
+from autograder.checking.diagnosis.forms import in_form
 from autograder.checking.toolbox.describe_values import identical
 from autograder.checking.toolbox.same_tensors import (
-    ENOUGH,
     all_equal,
     comparable,
-    constant,
     name_of,
-    pairs_of,
     rounding,
     same,
     tensors_of,
@@ -27,10 +24,8 @@ from autograder.checking.toolbox.same_tensors import (
 )
 from autograder.checking.toolbox.student_answer import ORDINALS
 
-NUMBER = bool | int | float
 TENSORS = "torch.stack makes one tensor of a list of tensors, torch.tensor one of numbers."
 ALONE = "It should be returned alone"
-CHANGES = 4  # between neighbours, at least, before truth values are said to be shifted
 
 
 def between(got: Any, expected: Any, question: Question) -> str:
@@ -41,28 +36,15 @@ def between(got: Any, expected: Any, question: Question) -> str:
         return _of_list_for_tensor(got, expected)
     if isinstance(got, tuple):
         return _of_tuples(got, expected, question)
-    if isinstance(got, NUMBER) != isinstance(expected, NUMBER):
-        return _plain_number(got, expected)
     got, expected = unpacked(got), unpacked(expected)
     if not isinstance(got, torch.Tensor) or not isinstance(expected, torch.Tensor):
         return ""
     if got.is_complex() or expected.is_complex():
         return ""
     if got.shape != expected.shape:
-        return of_shapes(got, expected)
+        alike = got.numel() == expected.numel() and same(got.reshape(expected.shape), expected)
+        return "The numbers and their order are right; only the shape differs." * alike
     return next((said for one in OF_ONE_SHAPE if (said := one(got, expected, question))), "")
-
-
-def _plain_number(got: Any, expected: Any) -> str:
-    """A number where a tensor without axes belongs, or the other way around."""
-    tensor, number = (expected, got) if isinstance(got, NUMBER) else (got, expected)
-    if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1 or tensor.is_complex():
-        return ""
-    if not same(tensor.reshape(()), unpacked(number)):
-        return ""
-    kinds = "a tensor", "a plain number"
-    mine, right = kinds if tensor is got else kinds[::-1]
-    return f"The value is right, but it is {mine} instead of {right}."
 
 
 def _dtype(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
@@ -129,55 +111,13 @@ def _named_factor(factor: float, question: Question) -> str:
     return f" ({where}{size} is a size of the arguments)"
 
 
-def _order(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if got.numel() < ENOUGH or constant(expected):
-        return ""
-    for pair in pairs_of(got.dim()):
-        if got.shape[pair[0]] == got.shape[pair[1]] and same(got.transpose(*pair), expected):
-            return f"The result is transposed: its axes {pair[0]} and {pair[1]} are exchanged."
-    for axis in range(got.dim()):
-        if got.shape[axis] > 1:
-            said = _shifted(got, expected, axis)
-            if said:
-                return said
-    if len(expected.unique()) < ENOUGH:
-        return ""  # True and False, say: that there are as many of each tells nothing
-    ordered = got.flatten().sort().values, expected.flatten().sort().values
-    return "The numbers are right, but they stand in the wrong places." if same(*ordered) else ""
-
-
-def _shifted(got: torch.Tensor, expected: torch.Tensor, axis: int) -> str:
-    size = got.shape[axis]
-    if size < 3 or not _tells_a_shift(expected, axis):
-        return ""
-    for step, words in ((1, "one place too late"), (-1, "one place too early")):
-        start, stop = (1, 0) if step > 0 else (0, 1)
-        moved = got.narrow(axis, start, size - 1), expected.narrow(axis, stop, size - 1)
-        if not constant(moved[1]) and same(*moved):
-            return f"Along axis {axis} everything stands {words}."
-    return ""
-
-
-def _tells_a_shift(expected: torch.Tensor, axis: int) -> bool:
-    """Whether a shift would show: truth values that hardly change are alike by chance."""
-    if expected.dtype != torch.bool:
-        return True
-    return int(expected.int().diff(dim=axis).abs().sum()) >= CHANGES
-
-
-OF_ONE_SHAPE = (_dtype, _not_a_number, _factor, _order)
+OF_ONE_SHAPE = (_dtype, _not_a_number, _factor)
 
 
 def _of_lists(got: Any, expected: Any) -> str:
     """One relation between two lists, as a sentence, or ''."""
-    if not got or not expected or identical(got, expected):
+    if len(got) != len(expected) or identical(got, expected):
         return ""
-    if len(got) == len(expected):
-        return _reordered(got, expected)
-    return _longer(got, expected)
-
-
-def _reordered(got: Any, expected: Any) -> str:
     if identical(got, expected[::-1]):
         return "The items are right, but in reversed order."
     rest = list(got)
@@ -187,18 +127,6 @@ def _reordered(got: Any, expected: Any) -> str:
             return ""
         del rest[place]
     return "The items are right, but in another order."
-
-
-def _longer(got: Any, expected: Any) -> str:
-    """Items that are missing at the end, or too many there."""
-    short, long = sorted((got, expected), key=len)
-    if not identical(long[: len(short)], short):
-        return ""
-    count = len(long) - len(short)
-    items, verb = ("one item", "is") if count == 1 else (f"{count} items", "are")
-    if short is got:
-        return f"At the end {items} {verb} missing; all else is right."
-    return f"At the end there {verb} {items} too many; all else is right."
 
 
 def _of_list_for_tensor(got: Any, expected: torch.Tensor) -> str:
@@ -225,7 +153,7 @@ def _of_tuples(got: Any, expected: Any, question: Question) -> str:
         name = next((name for name, part in parts if _like(part, expected)), "")
         return name and f"The {name} item of the result is right. {ALONE}."
     if len(got) != len(expected):
-        return f"The result has {len(got)} items instead of {len(expected)}."
+        return ""
     pairs = enumerate(zip(got, expected, strict=True))
     wrong = [place for place, pair in pairs if not _like(*pair)]
     if len(wrong) == 2 and _exchanged(got, expected, *wrong):

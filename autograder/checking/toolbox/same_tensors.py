@@ -73,8 +73,3 @@ def tensors_of(question: Any) -> list[torch.Tensor]:
 def name_of(dtype: torch.dtype) -> str:
     """float32 for torch.float32."""
     return str(dtype).removeprefix("torch.")
-
-
-def pairs_of(dims: int) -> list[tuple[int, int]]:
-    """All pairs of axes."""
-    return [(a, b) for a in range(dims) for b in range(a + 1, dims)]

@@ -17,8 +17,7 @@ def normal(*shape):
     return torch.randn(shape, generator=DRAW, dtype=torch.float64)
 
 
-X, SQUARE, WIDE = normal(3, 5), normal(5, 5), normal(3, 5, 7)
-WEIGHTS = SQUARE.softmax(-1)
+X, WIDE = normal(3, 5), normal(3, 5, 7)
 
 
 def asking(*args, **kwargs):
@@ -35,37 +34,18 @@ def at(x, index, value):
     return changed
 
 
-MANY = torch.rand(6, 9, generator=torch.Generator().manual_seed(0)) < 0.5
-FEW = torch.ones(6, 9, dtype=torch.bool)
-FEW[2, 4] = False
-
 SAID = {
-    "late truths": (
-        at(MANY.roll(1, 1), (..., 0), True),
-        MANY,
-        "Along axis 1 everything stands one",
-    ),
     "dtype": (X.float(), X, "The values are right up to rounding, but their type is float32"),
     "all NaN": (X * torch.nan, X, "All numbers are NaN where finite ones belong."),
     "one NaN": (at(X, (0, 0), torch.nan), X, "1 of 15 numbers is NaN where a finite one belongs;"),
     "infinite": (at(X, 1, torch.inf), X, "5 of 15 numbers are infinite where finite ones belong;"),
     "a number": (torch.nan, 1.0, "The result is NaN where a finite number belongs."),
     "flat": (X.flatten(), X, "The numbers and their order are right; only the shape differs."),
-    "other shape": (X.T, X, "The result is right once its axes 0 and 1 are exchanged."),
     "zero": (0 * X, X + 1, "Every number is 0."),
     "sign": (-WIDE, WIDE, "Every number is -1 times the expected one."),
     "factor": (1.7 * WIDE, WIDE, "Every number is 1.7 times the expected one."),
     "root": (WIDE / 5**0.5, WIDE, "Every number is 0.447214 times the expected one (1 / √5, where"),
     "size": (3 * WIDE, WIDE, "Every number is 3 times the expected one (3 is a size of the argum"),
-    "transposed": (SQUARE.T, SQUARE, "The result is transposed: its axes 0 and 1 are exchanged."),
-    "late": (at(X.roll(1, 1), (..., 0), 9.0), X + 0, "Along axis 1 everything stands one place to"),
-    "places": (
-        WIDE.flatten()[torch.randperm(105, generator=DRAW)].reshape(3, 5, 7),
-        WIDE,
-        "The numbers are right, but they stand in the wrong places.",
-    ),
-    "plain": (2.0, torch.tensor(2.0), "The value is right, but it is a plain number instead of a"),
-    "tensor": (torch.tensor(2), 2, "The value is right, but it is a tensor instead of a plain"),
     "first of two": ((X, WIDE), X, "The first item of the result is right. It should be returned"),
     "exchanged": ((WIDE, X), (X, WIDE), "The first and the second item of the result are exchang"),
     "in a tuple": (
@@ -73,12 +53,9 @@ SAID = {
         (X, WIDE),
         "Of the result's items only the second is wrong: every number is 2 times the expected one",
     ),
-    "three": ((X, X, X), (X, X), "The result has 3 items instead of 2."),
     "reversed": ([1, 2, 3], [3, 2, 1], "The items are right, but in reversed order."),
     "order": (["b", "a", "c"], ["a", "b", "c"], "The items are right, but in another order."),
     "tensors": ([WIDE, X], [X, WIDE], "The items are right, but in reversed order."),
-    "missing": ([1, 2], [1, 2, 3], "At the end one item is missing; all else is right."),
-    "too many": ([1, 2, 7, 8], [1, 2], "At the end there are 2 items too many; all else"),
 }
 
 
@@ -103,8 +80,6 @@ def test_few_numbers_or_equal_ones_prove_nothing():
     two = torch.tensor([1.0, 2.0]).double()
     assert between(2 * two, two, asking()) == ""
     assert between(torch.ones(6), 3 * torch.ones(6), asking()) == ""
-    shifted = at(FEW.roll(1, 1), (..., 0), True)  # two truths that changed places say no more
-    assert "one place" not in between(shifted, FEW, asking())
     assert between(torch.tensor(2.0), torch.tensor(1.0), asking()) == ""
     assert between([2], [1], asking()) == ""
     exchanged = torch.tensor([True, False, True]), torch.tensor([False, True, True])
