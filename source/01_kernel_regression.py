@@ -502,8 +502,8 @@ ax = experiments.valley(path, leave_one_out_loss)
 experiments.before_and_after(LearnedBandwidth, path[-1][0])
 
 # %% [markdown]
-# *Left before training, right after it: the fit in dm, and how much weight each example gives to
-# the others, each map on its own scale.* Before, no weight is above 0.09: each query spreads its
+# *Left before training, right after it: the fit in dm, and the weights of all examples on all
+# examples, each map on its own scale.* Before, no weight is above 0.09: each query spreads its
 # weight over many examples. With the learned bandwidth, the line follows the peaks without chasing
 # every dot.
 #
