@@ -57,9 +57,9 @@ class Watch:
         return self._now is not None and number in self._place
 
     def other(self, number: int) -> Any:
-        """The value that is put in the place of an expression."""
+        """The value that is put in the place of an expression: the last one, from there on."""
         self._passes[number] += 1
-        return copied(self._now and self._now[self._passes[number] - 1])
+        return copied(self._now and self._now[: self._passes[number]][-1])
 
     def noted(self, number: int, own: Any) -> Any:
         """The value of an expression."""

@@ -70,12 +70,12 @@ def places(program: Program, make: Make, trials: Sequence[Any]) -> list[dict[str
     sites = list(filter(is_open, program.places(own)))
     names = [one.text.isidentifier() and not one.within for one in program.expressions]
     made = [one for one in sites if not names[one[0]]]
-    strange = [one for one in made if one[0] in own and search.is_strange(*own[one[0]])]
-    # A value that no right answer has is the first to be looked at, and of these a number.
-    look(sorted(strange, key=lambda one: not program.expressions[one[0]].within))
+    strange = [one for one in sites if one[0] in own and search.is_strange(*own[one[0]])]
+    # A value that no right answer has is the first to be looked at, and of these a number. Names
+    # come last: before one is read, a step may be missing.
+    look(sorted(strange, key=lambda one: (names[one[0]], not program.expressions[one[0]].within)))
     look([one for one in made if one[0] not in own])
-    # Before a name is read, a step may be missing.
-    look([] if found else sorted(sites, key=lambda one: not names[one[0]]))
+    look([] if found else sorted(sites, key=lambda one: names[one[0]]))
     return found
 
 

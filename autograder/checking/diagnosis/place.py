@@ -143,7 +143,8 @@ def _noted(target: Any, core: Sequence[Question], right: Sequence[Replied]) -> I
     """The values of each expression of a right answer."""
     watch = Watch(notes=True)
     try:
-        answer = LocalAnswer(Program(target).made(watch), watch)
+        program = Program(target)
+        answer = LocalAnswer(program.made(watch), watch)
     except ValueError:
         return
     with warnings.catch_warnings():
@@ -154,7 +155,9 @@ def _noted(target: Any, core: Sequence[Question], right: Sequence[Replied]) -> I
     noted, ran = watch.values(), [n for n, one in enumerate(core) if one.request in RUNS]
     whole = [right[n].value if core[n].request == "call" else None for n in ran]
     objects = [core[n].built or core[n].handle for n in ran]
-    for place in sorted({place for one in noted for place in one}):
+    is_name = [one.text.isidentifier() for one in program.expressions]
+    found = {place for one in noted for place in one}
+    for place in sorted(found, key=lambda one: (not is_name[one], one)):  # names are tried first
         passes = [one.get(place) for one in noted]
         pairs = [pair for pair in zip(passes, whole, strict=True) if pair[0] is not None]
         if all(same(*map(_numbers, pair)) for pair in pairs):
