@@ -38,9 +38,7 @@ def places(program: Program, make: Make, trials: Sequence[Any]) -> list[dict[str
             request is [number of the object, its kind, details, number of a new object, how]
     returns of each place its ``expressions``, which have one text, and their numbers, ``place``;
             ``right``: which value stood there; ``passes``: its own in request ``at`` of the first
-            trial's, or None
-
-    Raises TimeoutError where it takes too long.
+            trial's, or None; nothing where it takes too long
     """
     search, watch = _Search(program, make, trials), Watch(notes=True)
     reply = _reply(make(program.made(watch), watch), trials[0][0])
@@ -71,11 +69,14 @@ def places(program: Program, make: Make, trials: Sequence[Any]) -> list[dict[str
     names = [one.text.isidentifier() and not one.within for one in program.expressions]
     made = [one for one in sites if not names[one[0]]]
     strange = [one for one in sites if one[0] in own and search.is_strange(*own[one[0]])]
-    # A value that no right answer has is the first to be looked at, and of these a number. Names
-    # come last: before one is read, a step may be missing.
-    look(sorted(strange, key=lambda one: (names[one[0]], not program.expressions[one[0]].within)))
-    look([one for one in made if one[0] not in own])
-    look([] if found else sorted(sites, key=lambda one: names[one[0]]))
+    try:
+        # A value that no right answer has is the first to be looked at, and of these a number.
+        look(sorted(strange, key=lambda one: not program.expressions[one[0]].within))
+        look([one for one in made if one[0] not in own])
+        # Before a name is read, a step may be missing.
+        look([] if found else sorted(sites, key=lambda one: names[one[0]]))
+    except TimeoutError:
+        return []
     return found
 
 
