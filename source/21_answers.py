@@ -2,14 +2,14 @@
 # # 21 · What makes it answer?
 #
 # In lesson 20 a published model answered in your layers. Its 134.5 million numbers came out of a
-# file of 98 megabytes, and it was trained to continue texts, not to answer. In this lesson you find
-# out how the numbers fit, why an answer comes, how to teach the model something new on a laptop,
-# and how it writes faster and longer.
+# file of 98 megabytes, and all that it does is to continue a text. In this lesson you find out how
+# the numbers fit, why an answer comes, how to teach the model something new on a laptop, and how it
+# writes faster and longer.
 #
 # **After this lesson** you can
 # - read weights of **4 bits**, and say what they cost,
 # - turn a question into a text whose continuation is the answer,
-# - teach a model with **LoRA**, which trains 2 % as many numbers as it has,
+# - teach a model with **LoRA**, which trains only 2 % as many numbers as the model has,
 # - write several tokens in one call with a **draft**, and show that the distribution stays the
 #   same,
 # - say why the first token must stay in the cache (**attention sinks**),
@@ -47,7 +47,7 @@ torch.set_num_threads(1)  # the small models are faster on one core
 # $$w = \text{scale} \cdot \text{code} + \text{smallest}$$
 #
 # The format is called Q4_1. A block takes 2 + 2 + 16 = 20 bytes, 5 bits a number. The table of the
-# embedding is stored with 8 bits, and the norms in float32.
+# embedding is stored with 8 bits, and the norms in float32. With the vocabulary this makes 98 MB.
 #
 # ### Exercise 21.1 · `unpack_q4`
 # ●●○ medium · 12 minutes · 2 points
@@ -75,7 +75,7 @@ torch.set_num_threads(1)  # the small models are faster on one core
 # </details>
 # <details><summary>Hint 3 · the shapes</summary>
 #
-# Scale and smallest value are (n, 1), the low and the high codes (n, 16) each. One behind the other
+# Scale and smallest value are (n, 1), the low and the high codes (n, 16) each. One after the other
 # they are (n, 32).
 # </details>
 
@@ -144,14 +144,14 @@ compare(prediction, enough, "bits that are enough")
 # in place of it, three seeds. Below 0.001 the axis is linear.* Unrounded, the loss is 1.80.
 #
 # - Four bits in blocks of 32 add 0.006. With each bit less the values lie twice as far apart, so
-#   the squared errors are four times as large. The loss rises by a factor of 2 to 8.
+#   the squared errors are four times as large. What they add grows by a factor of 2 to 8.
 # - Noise costs about as much as rounding. It is the size of the errors that counts.
 # - In the layers, blocks bring no more than their scales take: 3 bits in blocks of 32 take 4 bits a
 #   number and cost as much as 4 bits with one scale for a whole matrix. In the table, whose rows
 #   differ more, they pay.
 #
-# The published file holds SmolLM2 in 4 bits only. What they cost it cannot be measured from the
-# file: its weights of 16 bits would be needed. What can be measured is one more rounding.
+# The published file holds SmolLM2 in 4 bits only. How much its rounding cost cannot be measured
+# from the file: the weights of 16 bits would be needed. What can be measured is one more rounding.
 
 # %% demo=true
 experiments.show_rounded_again()
@@ -193,8 +193,8 @@ for text in texts:
 # further on conversations that were written down so (Allal et al., 2025).
 #
 # ### Examples
-# In lesson 15 three examples in front of a question said what was wanted. Do they say it by their
-# answers? If so, wrong answers should spoil it. As a control, the answers of the three examples
+# In lesson 15 three examples in front of a question said what was wanted. Is it their answers that
+# say it? If so, wrong answers should spoil it. As a control, the answers of the three examples
 # change places, so that each stands at another one's question (Min et al., 2022, tried this on
 # larger models).
 
@@ -228,10 +228,10 @@ print(goes_on(asked, 30))
 # ### Exercise 21.3 · `answer_loss`
 # ●●○ medium · 10 minutes · 2 points
 #
-# A row of `tokens` holds a question, the answer behind it, and PAD up to the end. `scores[:, t]`
-# says what follows token t, as in lesson 15. Take the cross-entropy of the answers alone: the mean
-# over all tokens of all answers. The question, which is `asked` tokens long, is read and never
-# guessed; PAD does not count either.
+# A row of `tokens` holds a question, its answer, and PAD up to the end. `scores[:, t]` says what
+# follows token t, as in lesson 15. Take the cross-entropy of the answers alone: the mean over all
+# tokens of all answers. The question, which is `asked` tokens long, is read and never guessed; PAD
+# does not count either.
 #
 # <details><summary>Hint 1 · one place further</summary>
 #
@@ -346,18 +346,20 @@ low_rank.show_other_answers()
 #
 # ## Several tokens in one call
 # For each token that it writes, the model reads all of its weights and multiplies them with one
-# vector. Reading five tokens takes hardly longer than reading one: the time goes into moving the
-# weights (lesson 12). So let something cheap guess the next tokens, a **draft**, and let the model
-# read the whole draft in one call. That gives its probabilities at each place, and where the draft
-# was right, tokens have been won. This is **speculative decoding** (Leviathan et al., 2023).
+# vector. Reading five tokens takes much less than five times as long: most of the time goes into
+# moving the weights (lesson 12). So let something cheap guess the next tokens, a **draft**, and let
+# the model read the whole draft in one call. That gives its probabilities at each place, and where
+# the draft was right, tokens have been won. This is **speculative decoding** (Leviathan et al.,
+# 2023).
 #
 # Which tokens of the draft may stay? Only by the right rule does the text have the same
 # distribution as if the model had drawn every token itself. Look at one place. The draft draws x
 # with probability q(x), the model wants p(x).
 #
-# - Keep x with probability min(1, p(x) / q(x)). Then x comes out with min(q(x), p(x)).
-# - What is missing to p(x) is max(0, p(x) − q(x)). Over all x, this sums to just the probability
-#   that a draft is rejected. So after a rejection draw from there.
+# - Keep x with probability min(1, p(x) / q(x)). Then x comes out with probability
+#   min(q(x), p(x)).
+# - What p(x) still lacks is max(0, p(x) − q(x)). Summed over all x, this is exactly the probability
+#   that a token is rejected. So after a rejection draw from what is lacking, divided by its sum.
 #
 # By hand, for three tokens:
 
@@ -436,12 +438,11 @@ _ = speculative_decoding.show_same_text(accept)
 _ = speculative_decoding.draw_frequencies(accept)
 
 # %% [markdown]
-# *The first two tokens behind “I am”: how often each pair came in 1 000 runs, and its exact
+# *The first two tokens after “I am”: how often each pair came in 1 000 runs, and its exact
 # probability.* Below, all pairs together: the **total variation** is half the sum of the distances
-# from the exact probabilities. With your rule it stays below what plain sampling reaches 95 times
-# in
-# 100. The wrong rule draws from p after a rejection. It is further away than that, since what the
-# draft likes gets two chances.
+# from the exact probabilities. With your rule it stays below the bound that plain sampling keeps 95
+# times in 100. The wrong rule, which draws from p after a rejection, does not: what is already kept
+# often enough gets a second chance.
 #
 # How many tokens does a call bring?
 
@@ -452,8 +453,9 @@ _ = speculative_decoding.draw_tokens_per_call()
 # *Tokens for each call of the model against the length of the draft. Left: the small writer, with
 # counts of what followed the last tokens; dots are seeds. Right: SmolLM2, whose draft copies what
 # followed the last tokens where they stood before in the text.* The counts are right often enough
-# for two to three tokens a call. Copying brings four to five where the answer repeats the question,
-# and nothing where it is new. A longer draft costs a longer reading, and pays only if it is right.
+# for two to three tokens a call. Copying 8 tokens brings 4.7 where the answer repeats the question,
+# and next to nothing where it is new. A longer draft takes longer to read, and pays only if it is
+# right.
 #
 # ## The first token
 # A cache grows with the text. Lesson 20's window drops the oldest keys, but SmolLM2 was trained
@@ -506,10 +508,9 @@ _ = long_texts.draw_streams()
 # %% [markdown]
 # *Nats per token along three texts (medians), by what the cache keeps. The grey line is where it is
 # cut for the first time.* With the last 256 positions alone SmolLM2 needs 0.7 nats per token more
-# than with all. With 255 and the first one it needs 0.1 more. Three further first ones bring
+# than with all. With 255 and the first one it needs 0.1 more. Three more from the beginning bring
 # nothing. Is it only that any four early positions help? In place of the first four, four others
-# were kept: that is as bad as none. So one token out of 1 536 makes the difference, whatever it
-# says.
+# were kept: that is as bad as none. So one token out of 1 536 makes the difference.
 #
 # Now your `keep_sinks` cuts the cache of the small writer, which has no sink:
 
@@ -523,7 +524,7 @@ _ = long_texts.show_stream(keep_sinks)
 # ## Longer than in training
 # Lesson 20 showed that rotary decoders read badly beyond the lengths of their training: the pairs
 # that turn slowly come to angles that they never had. Let these turn more slowly, and leave the
-# fast ones, which tell neighbours apart, as they are. One number does both.
+# fast ones, which tell neighbours apart, as they are. One number, the base, does both.
 #
 # ### Exercise 21.7 · `stretched_base`
 # ●●○ medium · 6 minutes · 1 point
@@ -561,8 +562,7 @@ _ = long_texts.draw_stretched(stretched_base)
 # But look at the dashed lines. With a window of 128 the same model never sees further back than in
 # its training, and reads the late places best of all. So a stretched base did not make this model
 # *use* what stands far back; it breaks less. Published models are trained further on long texts
-# after their base was changed. SmolLM2's base of 100 000, ten times that of lesson 08, is such a
-# change.
+# after their base was changed. SmolLM2's base is 100 000, ten times that of lesson 08.
 #
 # ## What it cannot do
 # The model has 134.5 million numbers, about a thousandth of a large one of today. Ask it something
@@ -578,7 +578,7 @@ for question in (
 # %% [markdown]
 # It reads tokens, not letters (lesson 08), and its texts end years before 2030. Nothing in its loss
 # asks whether a text is true: only whether the next token is the one that stood there. Larger
-# models know more and fail less often, in the same way.
+# models know more and fail less often, but their loss is the same.
 #
 # - The experiments with SmolLM2 are of one published model. How much an answer depends on the form
 #   of a question, and how strong a sink is, differs from model to model.
@@ -607,8 +607,8 @@ for question in (
 # A published model fits into 98 MB because each weight is one of 16 values of its block. It answers
 # because an answer is the likely continuation of a conversation, written in the marks that it
 # learned. LoRA taught it something new by an update of low rank. A draft saves calls and changes no
-# distribution, since what it adds too much is taken back where a token is rejected. The first token
-# carries weight that has to go somewhere. And a longer text needs slower angles, or a window.
+# distribution: what it proposes too often is rejected, and what it lacks is drawn then. The first
+# token carries weight that has to go somewhere. And a longer text needs slower angles, or a window.
 #
 # ## The whole course in a few sentences
 # You began with a weighted average of examples, whose weights came from a similarity. Query, key
