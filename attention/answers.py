@@ -66,7 +66,7 @@ def answer_loss(scores, tokens, asked):
     asked    (B,)  how many tokens at the beginning of each row are the question, at least 1
     returns  ()  the mean over all tokens of answers, in nats
 
-    Source: Ouyang et al. (2022); Shi et al. (2024) compare it with the loss on all tokens.
+    Source: Ouyang et al. (2022).
 
     >>> scores = torch.zeros(2, 5, 8)  # each of 8 tokens is as likely
     >>> answer_loss(scores, torch.tensor([[5, 6, 7, 2, 0], [5, 5, 5, 6, 2]]), torch.tensor([1, 3]))
@@ -179,7 +179,7 @@ def stretched_base(base, d_head, factor):
 
     Raises ValueError for an odd d_head or one below 4.
     Refuses a base or a factor below 0.
-    Source: bloc97 (2023), known as "NTK-aware" scaling; Peng et al. (2024), section 3.1.
+    Source: Peng et al. (2024), section 3.1: "NTK-aware" scaling.
 
     >>> round(stretched_base(10_000.0, d_head=32, factor=4))
     43873

@@ -13,9 +13,10 @@
 # - write several tokens in one call with a **draft**, and show that the distribution stays the
 #   same,
 # - say why the first token must stay in the cache (**attention sinks**),
-# - read texts longer than those of the training, with another **base**.
+# - ★ read texts longer than those of the training, with another **base**.
 #
-# **Time** 95 minutes · **Points** 14 · **GPU** not needed · **You need** lessons 08, 13, 15 and 20
+# **Time** 100 minutes, ★ 10 more · **Points** 14 · **GPU** not needed · **You need** lessons 08,
+# 13, 15 and 20
 #
 # `autograder data fetch smollm2` fetches the model, 98 MB. Without it you can do all exercises, and
 # you see what was recorded; a few cells say that the model is not here.
@@ -87,7 +88,7 @@ check.unpack_q4(unpack_q4)
 
 # %% [markdown]
 # ### Exercise 21.2 · `quantize`
-# ●●○ medium · 12 minutes · 2 points
+# ●●○ medium · 10 minutes · 2 points
 #
 # Now the other direction, for any number of bits. Cut each row of a matrix into blocks, and replace
 # each number by the nearest of the 2^bits values that are evenly spaced from the smallest to the
@@ -226,7 +227,7 @@ print(goes_on(asked, 30))
 # lesson 20: which tokens count, and which numbers change.
 #
 # ### Exercise 21.3 · `answer_loss`
-# ●●○ medium · 10 minutes · 2 points
+# ●●○ medium · 12 minutes · 2 points
 #
 # A row of `tokens` holds a question, its answer, and PAD up to the end. `scores[:, t]` says what
 # follows token t, as in lesson 15. Take the cross-entropy of the answers alone: the mean over all
@@ -262,7 +263,7 @@ check.answer_loss(answer_loss)
 # 576 · 576 numbers of W_q stay, and 8 · (576 + 576) learn. This is **LoRA**, low-rank adaptation.
 #
 # ### Exercise 21.4 · `LowRank`
-# ●●○ medium · 18 minutes · 3 points
+# ●●○ medium · 15 minutes · 3 points
 #
 # Graded in three parts: nothing changes at first (1), the update (1), merged (1).
 #
@@ -372,7 +373,7 @@ print("then", rest / rest.sum(), " in all", kept + rest)
 
 # %% [markdown]
 # ### Exercise 21.5 · `accept`
-# ●●● hard · 18 minutes · 3 points
+# ●●● hard · 15 minutes · 3 points
 #
 # Graded in three parts: how many are kept (1), after a rejection (1), after a whole draft (1).
 #
@@ -521,13 +522,13 @@ _ = long_texts.show_stream(keep_sinks)
 # It makes no difference which early positions stay. But keeping all of them is worse than keeping
 # the last 128. Why, the next section shows.
 #
-# ## Longer than in training
+# ## ★ Longer than in training
 # Lesson 20 showed that rotary decoders read badly beyond the lengths of their training: the pairs
 # that turn slowly come to angles that they never had. Let these turn more slowly, and leave the
 # fast ones, which tell neighbours apart, as they are. One number, the base, does both.
 #
-# ### Exercise 21.7 · `stretched_base`
-# ●●○ medium · 6 minutes · 1 point
+# ### Exercise 21.7 · `stretched_base` ★
+# ●●○ medium · 8 minutes · 1 point
 #
 # Pair i of a head's features turns by position / base^(2i / d_head), where i runs from 0 to d_head
 # / 2 − 1. Find the base with which the slowest pair turns `factor` times as slowly as before.
