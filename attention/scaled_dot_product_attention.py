@@ -146,7 +146,7 @@ def attention_backward(q, k, v, weights, grad_context):
 
 
 def break_scaled_dot_product_attention():
-    """Return an input (q, k, v) on which `divides_by_the_root_of_d_v` is wrong."""
+    """Return an input (q, k, v) on which `almost_right` is wrong."""
     # exercise: about 3 lines
     q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[4.0, 0.0], [0.0, 4.0]])
     v = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # d_v = 3, d_k = 2

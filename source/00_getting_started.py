@@ -8,7 +8,7 @@
 # **After this lesson** you can
 # - run a notebook, read what a check says and find the hints,
 # - turn scores into weights with a **softmax** that never overflows,
-# - average values with **weights**, and say why attention does this.
+# - average values with **weights**, and say what a plain average cannot do.
 #
 # **Time** 30 minutes · **Points** 5 · **GPU** not needed · **You need** Python, matrix products,
 # and a little PyTorch: tensors, broadcasting, `backward` ([an hour's
@@ -35,15 +35,15 @@ ax = experiments.translation(number)
 #
 # For now, PyTorch's own layers run the model; by lesson 10 you will have written every layer.
 #
-# **Now make it fail.** It gets the next number wrong: which word is missing? Which other number
-# fails?
+# **Now watch it fail.** It gets the next number wrong: which word is missing? Find another that
+# fails.
 
 # %% demo=true
 ax = experiments.translation(700_610)
 
 # %% [markdown]
 # *The same map for 700610.* Where *tausend* should begin, the model looks at *thousand*, and yet it
-# writes *sechs*. So where a model looks does not tell you what it will do; lesson 17 takes this up.
+# writes *sechs*. So where a model looks need not tell you what it will do; see lesson 17.
 #
 # ## Working in the notebook
 # Every lesson is a notebook like this one: text, pictures, and functions that you complete.
@@ -56,9 +56,9 @@ ax = experiments.translation(700_610)
 # | test the whole notebook | press **Validate** in the toolbar (or behind its **…** button) |
 # | see the solution | after trying: the same notebook in `solutions/`, if you have it |
 #
-# You may skip an exercise and come back. A figure that depends on a skipped exercise prints one
-# line saying so. Just read on. A star ★ marks what no later lesson needs. If you get a NameError,
-# run the notebook again from the top.
+# You may skip an exercise and come back; a figure that depends on it prints one line saying so.
+# Just read on. A star ★ marks what no later lesson needs. If you get a NameError, run the notebook
+# again from the top.
 
 # %% [markdown]
 # ## What a plain average cannot do
@@ -112,8 +112,8 @@ check.preview("uniform_average", first_try)
 # %% [markdown]
 # - The first line says **what** is wrong; `got` and `expected` show the difference.
 # - `likely` names a known mistake that gives exactly these results.
-# - `place` is the part of the code to look at: with the value that a right answer has there, all
-#   results would be right.
+# - `place` is the part of the code to look at: put the right value there, and all results are
+#   right.
 # - `seed` is the seed of the random inputs. To get the same inputs again, run a cell that says
 #   `%env AUTOGRADER_SEED=` and that number.
 #
@@ -133,7 +133,7 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
     print(f"weight {weight:.2f}   so far {warmth:5.2f} °C and {humidity:5.2f} %")
 
 # %% [markdown]
-# The result is mostly the room, with a little of the rest. This course is about where such weights
+# Mostly the room. Each row of the maps above holds such weights; this course is about where they
 # come from.
 #
 # ## The words of the course
@@ -175,10 +175,10 @@ for score, power in zip(scores_by_hand, powers, strict=True):
     print(f"score {score:4.1f}   exp {power:6.3f}   weight {power / sum(powers):.3f}")
 
 # %% [markdown]
-# There is one trap. `exp(1000)` overflows to `inf`, and `inf / inf` is `NaN`, "not a number". But
+# There is one trap. In PyTorch `exp(1000)` is `inf`, and `inf / inf` is `NaN`, "not a number". But
 # **adding the same number $c$ to all scores changes no weight**: every exponential is multiplied by
-# $e^c$, which cancels in the fraction. Which number must you *subtract* so that no exponent is
-# above 0?
+# $e^c$, which cancels in the fraction. Which number must you *subtract* so that the largest
+# exponent is 0?
 #
 # ### Exercise 0.2 · `softmax`
 # ●●○ medium · 8 minutes · 2 points
@@ -287,9 +287,9 @@ check.weighted_average(weighted_average)
 
 # %% [markdown]
 # ### Predict first
-# Three people ask for the climate around them: one in the middle of the room, one at the garden
-# door, one in the garden. Each has scores for the three sensors. Whose weights will be spread out
-# the most?
+# Three people ask how warm and humid it is around them: one in the room, one at the garden door,
+# one in the garden. Each has scores for the three sensors. Whose weights will be spread out the
+# most?
 
 # %% demo=true
 from attention.provided.figures import plots
@@ -306,7 +306,7 @@ ax = plots.heatmap(weights, queries=people, keys=places, numbers=True)
 # freezer more than 0.01.
 #
 # ## Something of your own
-# Choose four things that two numbers describe: cities by sunshine and rent, songs by tempo and
+# Choose four things, each described by two numbers: cities by sunshine and rent, songs by tempo and
 # year. Put the numbers into `values`. Think of two people who want different things, and give each
 # a row of scores. What do your `softmax` and `weighted_average` tell them? Draw the weights as
 # above and show the picture to a friend: can they guess who asked?

@@ -135,7 +135,8 @@ compare(prediction, weight, "weight of the nearest book at temperature 100")
 #
 # ## From books to numbers
 # Now keys and values are single numbers: we have examples $(x_j, y_j)$, and want $y$ at a query
-# $x$. Take three examples, the query $x = 4.25$, and minus the distance as the score.
+# $x$. Take three examples, the query $x = 4.25$, and, just here, minus the distance (not squared)
+# as the score.
 
 # %%
 examples = [(1.36, 1.79), (3.40, -1.77), (6.05, -2.17)]
@@ -309,10 +310,11 @@ axes = experiments.kernels(kernel_regression)
 
 # %% [markdown]
 # *What three kernels predict (line), with the examples (dots) and the true level (dashed), in dm.*
-# The boxcar's line makes a step whenever an example enters or leaves its reach. In the gap, the
-# narrow boxcar reaches no example and falls back to the mean, which the constant kernel predicts
-# everywhere. At equal bandwidth the Gaussian smooths more than the other two: the printed *total
-# variation*, all ups and downs of a line added together, is smallest for it.
+# The boxcar's line steps whenever an example enters or leaves the box. In the gap, the narrow
+# boxcar reaches no example and falls back to the mean, which the constant kernel predicts
+# everywhere. At equal bandwidth the Gaussian, which reaches beyond *h*, smooths most: its *total
+# variation*, all ups and downs of a line added together, is smallest (printed for three other
+# rivers).
 #
 # Here are the weights themselves:
 
@@ -322,14 +324,14 @@ axes = experiments.kernel_weights(kernel_regression)
 # %% [markdown]
 # *Weights of 12 queries (rows) on 40 examples (columns), both in the order of time. Each panel has
 # its own scale, up to its largest weight.* A query attends to examples near its own time. With a
-# narrow kernel these are only a few. In the gap, from 3.75 h to 4.75 h, the narrow Gaussian gives
-# most of the weight to the nearest example, however far away it is. At 4.25 h the boxcar reaches no
+# narrow kernel these are only a few. In the gap (rows 3.75 h to 4.75 h) the narrow Gaussian gives
+# most of the weight to the nearest example, however far away. At 4.25 h the boxcar reaches no
 # example, and gives 1/40 to each.
 #
 # ## What every attention has in common
 # Kernels and, later, dot products make the weights in different ways. The rest is always the same:
-# an average of the values, with weights that are not negative and sum to 1. It has three
-# properties.
+# weights made from queries and keys, not from places in a list; they are not negative, sum to 1,
+# and average the values. This has three properties.
 #
 # **The result lies among the values.** Such an average cannot leave the smallest convex shape
 # around the values, their *convex hull*. Here are 400 random queries among 7 values.
@@ -376,7 +378,7 @@ from attention.kernel_regression import ignores_order
 check.ignores_order(ignores_order)
 
 # %% [markdown]
-# Read `candidate` again and write down which ways depend on an order. Then ask your test:
+# Read `candidate` again and write down which ways depend on the order. Then ask your test:
 
 # %% demo=true
 for name in "ABCDEFG":
@@ -416,7 +418,7 @@ axes = experiments.fits(nadaraya_watson, 0.001, 100.0)
 # Graded in three parts: with ordinary bandwidths (1), with a tiny bandwidth (1), its gradient (1).
 #
 # Compute this mean, with the Gaussian kernel. Each example is a query that must not attend to
-# itself. What hides it is a *mask*, the first of many. A gradient must be able to flow through the
+# itself. A *mask*, the first of many, hides it. A gradient must be able to flow through the
 # bandwidth.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -444,8 +446,8 @@ check.leave_one_out_loss(leave_one_out_loss)
 
 # %% [markdown]
 # ## Learning the bandwidth
-# You could try a hundred bandwidths. Or make the bandwidth a parameter of a model, and follow the
-# gradient of the loss.
+# You could try a hundred bandwidths, or make the bandwidth a parameter and follow the gradient of
+# the loss.
 #
 # ### Exercise 1.7 · `LearnedBandwidth`
 # ●●○ medium · 8 minutes · 3 points
@@ -453,9 +455,10 @@ check.leave_one_out_loss(leave_one_out_loss)
 # Graded in three parts: the parameter (1), the predictions (1), the gradient (1).
 #
 # Write a module with one parameter, `log_bandwidth`, a scalar: the natural logarithm of the
-# bandwidth. A bandwidth must be positive, but gradient descent may step below 0; the exponential of
-# any number is positive. An `nn.Module` has an `__init__`, which makes the parameters, and a
-# `forward`, which computes: here it predicts as in 1.2, and may call your `nadaraya_watson`.
+# bandwidth. A bandwidth must be positive, and gradient descent may step below 0; but the
+# exponential of any number is positive. An `nn.Module` has an `__init__`, which makes the
+# parameters, and a `forward`, which computes: here it predicts as in 1.2, and may call your
+# `nadaraya_watson`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -502,20 +505,20 @@ ax = experiments.valley(path, leave_one_out_loss)
 experiments.before_and_after(LearnedBandwidth, path[-1][0])
 
 # %% [markdown]
-# *Left before training, right after it: the fit in dm, and the weights of all examples on all
-# examples, each map on its own scale.* Before, no weight is above 0.09: each query spreads its
-# weight over many examples. With the learned bandwidth, the line follows the peaks without chasing
-# every dot.
+# *Before (left) and after training (right): the fit in dm, and the weights of all examples on all
+# examples (themselves included), each map on its own scale.* Before, no weight is above 0.09: each
+# query spreads its weight over many examples. With the learned bandwidth, the line follows the
+# peaks without chasing every dot.
 #
 # ### Is it the best bandwidth?
 # The loss knows only the readings. We also know the true level, and can ask which bandwidth
-# predicts *it* best. Take three new sets of readings, rivers 0 to 2, and train on each from three
-# starts: 1.5, 0.3 and 0.01 h.
+# predicts *it* best. Take three new sets of readings of this level, called rivers 0 to 2, and train
+# on each from 1.5, 0.3 and 0.01 h.
 #
 # ### Predict first
-# Measure the mean squared error from the true level at two bandwidths: the learned one, and the one
-# where this error is smallest. How many times larger is the first error, in the worst of the three
-# rivers?
+# Measure the mean squared error from the true level at two bandwidths: the one learned from 1.5 h,
+# and the one where this error is smallest. How many times larger is the first error, in the worst
+# of the three rivers?
 
 # %%
 prediction = None  # a factor, from 1 upwards; None skips this
@@ -541,11 +544,12 @@ compare(prediction, factor, "largest of the three factors")
 # *Three errors against the bandwidth, for three rivers. Dots show where training ended from three
 # starts, stars the best bandwidth for the true level.* The error on the examples is smallest on the
 # left, so it cannot choose a bandwidth. The leave-one-out loss has its valley near the bandwidth
-# that is best for the true level, but not exactly there: it depends on forty rough readings.
+# that is best for the true level, but in all three rivers at a narrower one: it knows only forty
+# rough readings.
 #
-# Started at 0.01 h, training gets stuck for one of these three rivers, and for 8 of the first 20 we
-# made. With so narrow a kernel, nearly every example sees a single neighbour. Only the few that see
-# more set the slope, which may lead the wrong way or into a dip.
+# From 0.01 h, training gets stuck in one of these three rivers, and in 8 of the first 20. With so
+# narrow a kernel, nearly every example sees a single neighbour. Only the few that see more give a
+# slope, and it may lead the wrong way or into a dip.
 #
 # ## Limits
 # A prediction never leaves the range of the examples' values. Only the bandwidth is learned, so a

@@ -101,10 +101,10 @@ compare(prediction, factor, "first layer, with over without")
 # gradient of a layer's weights is a product of the two, so it is tiny in **every** layer, not only
 # in the first.
 #
-# The factor depends on our choice of 0.7. With weights of size 1.5 the plain stack starts well,
-# too, and at 2 its gradient grows from the last layer to the first. With skip connections it grows
-# at every size; at 0.7, from 6 or 7 to 30 or 40. A plain stack loses more than its gradient, as you
-# will see below.
+# The factor depends on our choice of 0.7. At sizes 1.5 and 2 the plain stack starts well, too: its
+# gradient even grows from the last layer to the first. With skip connections it grows at every
+# size; at 0.7, from 6 or 7 to 30 or 40. A plain stack loses more than its gradient, as you will see
+# below.
 #
 # ## A stream with detours
 # An encoder layer has two **sublayers**: an attention, then a small network for each position. Each
@@ -141,7 +141,7 @@ print("divided by 3/4:", [round(k / 0.75, 2) for k in kept], "  mean", sum(kept)
 # %% [markdown]
 # Without the division, updates would be a third larger once training is over and nothing is
 # dropped. `nn.Dropout` drops and divides in training, and does nothing after `eval()`. Forget
-# `eval()`, and dropout stays on while the model is used. The next cell adds up 12 updates of 0.1:
+# `eval()`, and one input gives a new result each time. The next cell adds up 12 updates of 0.1:
 
 # %%
 dropout, update = nn.Dropout(0.1), torch.tensor(0.1)
@@ -220,7 +220,7 @@ check.LayerNorm(LayerNorm)
 # %% [markdown]
 # ### Break it
 # A common slip is to take mean and variance over the **batch**, axis 0. (For images this *batch
-# normalisation* works well.) How much does a sentence's result then change with its neighbour in
+# normalisation* works well.) By how much can a sentence's numbers then change with its neighbour in
 # the batch?
 
 # %% demo=true
@@ -234,8 +234,8 @@ for norm in (LayerNorm(8), experiments.norm_over_the_batch):
 # With a norm over the batch, a translation would depend on the other sentences and their padding.
 #
 # ## A small network for every position
-# Attention only averages values. The **feed-forward network** works on each average: the same two
-# linear layers at every position, with a ReLU between them.
+# Given its weights, attention only averages values. The **feed-forward network** works on each
+# average: the same two linear layers at every position, with a ReLU between them.
 #
 # $$\text{feed-forward}(x) = \max(0,\; x W_1 + b_1)\, W_2 + b_2$$
 #
@@ -428,13 +428,14 @@ experiments.deep_stacks()
 # *Norm of the gradient on a logarithmic scale, mean and band of three random stacks. Left: in the
 # first layer, against the number of layers. Right: in each of 48 layers.* With skip connections the
 # first of 48 layers gets about as large a gradient as a single layer alone. Without them its
-# gradient is 80 to 2600 times smaller than the last layer's, wherever the norms stand.
+# gradient is at least 80 times smaller than the last layer's, wherever the norms stand.
 #
 # The printed cosines compare the vectors of different positions after the last layer. They show
 # what is lost. Without skip connections all positions end with the same vector (cosine 1.00).
 # Averaging alone does that: Dong and colleagues (2021) prove this *rank collapse* for attention
-# without skips and feed-forward networks. The residual stream carries the input past the averages.
-# Post-norm shrinks the stream after each sum, so positions still become almost alike.
+# with neither skips nor feed-forward networks. The residual stream carries the input past the
+# averages. With post-norm, which rescales the stream after each sum, positions still become almost
+# alike.
 #
 # ## Which of them learn?
 # Train 12 of your own layers to reverse digits: 3 1 4 1 5 9 becomes 9 5 1 4 1 3. Take 90 steps of
@@ -492,7 +493,7 @@ compare(prediction, half, "post-norm, constant 0.003, mean of three")
 # pre-norm.
 #
 # Why does post-norm fail at bold rates? Xiong and colleagues (2020) blame large gradients in the
-# last layers. But Adam divides every gradient by a running mean of its size: with all of them a
+# last layers. But Adam divides every gradient by a running mean of its size: at 0.003, with all a
 # hundred times smaller or larger, post-norm ends at nearly the same loss (“gradients scaled” in the
 # records). So the size of the gradients alone is not the reason. Their growth *during* training may
 # be. Or it is how far one step moves the *scores* (Liu and colleagues, 2020; open question 2).
@@ -506,9 +507,9 @@ experiments.add_and_norm()
 
 # %% [markdown]
 # *Loss of the last ten steps, three runs of each; the dashed line is guessing, and 4 stands for 4
-# or more.* Without skip connections nothing is learned at any of the four rates. With them but no
-# norms, twelve layers learn at the two lower rates; at higher ones some runs blow up. *Add* lets
-# the stack learn; *Norm*, placed as in pre-norm, lets it learn at bold rates.
+# or more.* Without skip connections nothing is learned at any of the four rates. With skips but no
+# norms, twelve layers learn at the two lower rates; at each higher one a run ends above guessing.
+# *Add* lets the stack learn; *Norm*, placed as in pre-norm, lets it learn at bold rates.
 #
 # ### Break it
 # Take layers out of a trained model at random. What share of digits is still right without 1 of the
@@ -529,8 +530,8 @@ _ = experiments.layers_taken_out()
 # %% [markdown]
 # *Share of digits right against the number of layers taken out: the mean of ten random choices;
 # bands span three trained models.* Without one layer next to nothing is lost on average. Without
-# half of them at least three in four digits are right: the stream runs past the gap. Veit and
-# colleagues (2016) found the same in image networks.
+# half of them 75 to 90 % of the digits are right: the stream runs past the gap. Veit and colleagues
+# (2016) found much the same in image networks.
 #
 # ## Your translator so far
 # Two of your encoder layers now read the English words, after their embedding and positions.

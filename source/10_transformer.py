@@ -36,13 +36,13 @@ torch.set_num_threads(1)  # as fast for small matrices, and much faster beside o
 experiments.steps_in_a_row()
 
 # %% [markdown]
-# The gain holds only in training, where the target is known. Both *write* a translation letter by
-# letter. In a Transformer any two positions are one attention apart (lesson 05).
+# The decoder's gain holds only in training, where the target is known. Both models *write* letter
+# by letter. In a Transformer any two positions are one attention apart (lesson 05).
 #
 # ## Two stacks, and tables around them
 # The **encoder** turns the source into vectors that depend on the whole sentence: the *memory*. The
 # **decoder** reads the part of the target that is already written, looks at the memory in every
-# layer, and scores the next token. Everything else is a table.
+# layer, and scores the next token. Around them stand three tables.
 #
 # ![Left, the encoder: the source is embedded and passes N times through self-attention and a
 # feed-forward network; what leaves the norm after them is the memory. Right, the decoder: the
@@ -133,7 +133,7 @@ experiments.masks_of_a_batch(masks_from_tokens)
 #
 # Write the whole path of the data, with **one** layer on each side: the figure with N = 1. The
 # masks and the layers are given; these layers are post-norm, so there are no last norms. There are
-# five short parts:
+# five short methods:
 # - `__init__`: the tables and layers are there; tie what `tied` asks for,
 # - `embed`: rows times √d_model, plus positions, then dropout,
 # - `encode` and `decode`: from ids to the memory, and from ids and memory to the scores,
@@ -218,7 +218,7 @@ from attention.transformer import Encoder
 check.Encoder(Encoder)
 
 # %% [markdown]
-# The decoder is the same, with other names. All its layers look at the same memory:
+# The decoder is the same, with layers of another kind. All its layers look at the same memory:
 
 # %% given="Decoder"
 from attention.transformer import Decoder
@@ -253,7 +253,7 @@ check.append_best(append_best)
 # ## The whole model
 # Stacks take the place of the layers, the masks come from the tokens, and a loop writes. Pre-norm
 # is the default, since it needs less care (lesson 09). `translate` computes all earlier positions
-# again at every step; lesson 13 will store them instead.
+# again at every step; lesson 13 will keep keys and values.
 
 # %% given="Transformer"
 from attention.transformer import Transformer
@@ -342,12 +342,12 @@ _ = translator_so_far.up_to("10")
 # This row completes the table that began in lesson 05. Every run of the whole Transformer gets at
 # least .97 of the numbers of seven digits right, and at least .81 of those of nine. Before, success
 # depended on the seed, and no single change helped with every seed: not heads, not positions, not
-# two blocks that read. The jump comes when blocks write, too, and no recurrent network is left. Nor
-# does any word have to wait for another, which pays on long sentences and parallel hardware (lesson
+# two blocks that read. The jump comes when blocks write, too, and no recurrent network is left. In
+# training no word waits for another, which pays on long sentences and parallel hardware (lesson
 # 12).
 #
 # ## The three uses of attention, in one forward pass
-# **Predict first.** For 931: which of the three pictures has an empty upper right half?
+# **Predict first.** For 931: where do heads look to write the “e” of *ein*?
 
 # %% demo=true
 weights, words, letters = experiments.weights_for(931, model)
@@ -357,9 +357,9 @@ _ = experiments.three_uses(weights, words, letters)
 # *Head 3 of layer 1 in each stack, for 931; queries down, keys across. (Heads and layers are
 # counted from 0, here and in all later lessons, so layer 1 is the last.) Left: words look at words.
 # Middle: each letter looks at itself and at those before it; the future is empty. Right: the letter
-# to be written looks at the words.* The right picture is the alignment of lesson 03 again: *neun*
-# looks at *nine*, most of *hundert* at *hundred*, the “e” of *ein* at *one*, and *dreißig* back at
-# *thirty*. But this is one head. Here are all heads of the cross-attention:
+# to be written looks at the words.* The right picture is nearly lesson 03's alignment: *neun* looks
+# at *nine*, most of *hundert* at *hundred*, the “e” of *ein* at *one* (“in” at *hundred*), and
+# *dreißig* at *thirty*. But this is one head. Here are all heads of the cross-attention:
 
 # %% demo=true
 experiments.every_head(weights, words, letters)
@@ -424,8 +424,8 @@ compare(prediction, sum(right["none"]) / len(right["none"]), "without positions,
 #
 # ## Break it: no shift
 # Let the decoder read the very letters it is supposed to predict. What will happen to the loss, and
-# what will the model write? The class below leaves out `shift_right`, and the loop above trains it
-# for 25 steps.
+# what will the model write? The class below leaves out `shift_right`. It is trained for 25 steps of
+# 16 numbers.
 
 
 # %% demo=true
@@ -460,11 +460,11 @@ experiments.without_the_shift(Transformer, Peeking)
 # ## Summary
 # An encoder describes the source. A decoder reads the target so far and looks at that description
 # in every layer. Three tables lead from tokens to vectors and back. The three uses of attention
-# differ only in where queries, keys and masks come from. Targets are shifted right and the future
-# is masked, so all positions learn at once and none sees the letter it has to predict.
+# differ only in where queries, keys, values and masks come from. Targets are shifted right and the
+# future is masked, so all positions learn at once and none sees the letter it has to predict.
 #
-# `autograder collect` gathers what you have passed. After lesson 13 you can train it as your own
-# Transformer.
+# `autograder collect` gathers the exercises you have passed. After lesson 13 you can train them as
+# your own Transformer.
 #
 # This model needs pairs of texts to learn from. In lesson 15 only the decoder is left: it learns to
 # continue any text, and a *prompt*, the beginning of a text, tells it what to do.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13 · How do you get a sentence out?
 #
-# A trained translator gives, after each token, a probability for every possible next one. Which
-# sentence do we choose, and how do we find it quickly?
+# A trained translator rates every possible next token. But the best next token may lead away from
+# the best sentence. How do we find a good one quickly?
 #
 # **After this lesson** you can
 # - show a case where writing **greedily** misses the most probable sentence,
@@ -26,7 +26,7 @@ from autograder import check
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 
 # %% [markdown]
-# ## One word after the other
+# ## A good start, a bad end
 # In lesson 10 the translator always wrote the most probable next letter. This is **greedy search**.
 # In the small language below, it misses the most probable sentence:
 
@@ -74,8 +74,8 @@ for first, p in follows["BOS"].items():
 #
 # ## A translator in doubt
 # A translator that is certain leaves nothing to choose. So we train the small Transformer of lesson
-# 10 for 60 steps instead of 300: the *early* translator. The *sharp* one comes with the course. It
-# has four times the parameters and was trained for longer.
+# 10 for 60 steps instead of 300: the *early* translator. The *sharp* one comes with the course:
+# about four times the parameters, and longer training.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -143,9 +143,9 @@ check.sample_tokens(sample_tokens)
 
 # %% [markdown]
 # ## Cutting the tail
-# Twenty letters of 1 % each are, taken together, drawn as often as a single letter of 20 %. Two
-# filters cut off this tail: its scores become -inf, and a softmax makes the probabilities of the
-# other letters sum to 1 again.
+# Twenty letters of 1 % each are together drawn as often as one of 20 %. Two filters cut off this
+# **tail** of improbable letters: its scores become -inf, and a softmax makes the other
+# probabilities sum to 1 again.
 #
 # ### Exercise 13.2 · `top_k_filter`
 # ●○○ easy · 6 minutes · 1 point
@@ -180,7 +180,7 @@ check.top_k_filter(top_k_filter)
 # Graded in three parts: scores from large to small (1), scores in any order (1.5), where
 # p is reached exactly (0.5).
 #
-# Keep each row's nucleus, the token that makes the sum reach p included. Some scores may already be
+# Keep each row's nucleus, including the token that reaches p. Some scores may already be
 # −∞.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -250,7 +250,7 @@ check.break_top_p_filter(break_top_p_filter)
 # ## Several beginnings at once
 # A **beam search** keeps the K best beginnings, the *beams*, instead of one. In every step each
 # beam is continued by each of the V tokens. The K best of these K · V candidates are the new beams.
-# Two of them may continue the same old beam, while another one is dropped.
+# Two may continue the same old beam, while another old one is dropped.
 #
 # ### Exercise 13.5 · `trace_beam_search`
 # ●○○ easy · 5 minutes · 1 point
@@ -311,8 +311,8 @@ for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4
 # Write the search for one source, with lists and loops. In each of `max_length` steps:
 #
 # - Every unfinished beam is continued by each token that is possible; `next_log_probs(ids)` gives
-#   the log-probabilities of all tokens. A finished beam is a candidate as it is, with the score
-#   that it has.
+#   the log-probabilities of all tokens. A finished beam is itself a candidate, with its score
+#   unchanged.
 # - The K best candidates are the new beams. A beam that has just ended is also put on a list, and
 #   stays there.
 #
@@ -351,7 +351,7 @@ check.plain_beam_search(plain_beam_search)
 table = experiments.as_table(words, follows)  # (V, V); after a word without an entry comes EOS
 for K in (1, 2, 6):
     found = plain_beam_search(lambda ids: table[ids[-1]], K, max_length=3)
-    shown = [f"{words[a]} {words[b]} {math.exp(log_p):.2f}" for log_p, (a, b, _) in found]
+    shown = [f"{words[a]} {words[b]} {math.exp(log_p):.3f}" for log_p, (a, b, _) in found]
     print(f"beam of {K}:", *shown, sep="   ")
 
 # %% [markdown]
@@ -360,8 +360,8 @@ for K in (1, 2, 6):
 #
 # ### Many sources at once
 # Lists and loops are slow. `beam_step` takes a step for B sources at once, with one `topk`. So
-# every source needs K beams, and every beam V candidates: a finished beam goes on with PAD, at a
-# cost of 0, and with nothing else, and a beam that does not exist yet has the score −∞.
+# every source needs K beams, and every beam V candidates. A finished beam can go on only with PAD,
+# at no cost; a beam that does not exist yet has the score −∞.
 
 # %% given="beam_step"
 from attention.decoding import beam_step
@@ -392,8 +392,9 @@ _ = experiments.wider_beams()
 # %% [markdown]
 # *Mean log-probability and mean number of letters of 80 translations, against the width of the
 # beam: solid without a penalty, dotted with α = 1; dashed: the letters of the references.* For all
-# three, wider beams find translations that are more probable but too short. With the penalty they
-# keep 29 to 32 letters from a width of 4 on; the references have 37.
+# three, wider beams find more probable but, without a penalty, ever shorter translations. With it
+# they keep 29 to 32 letters from a width of 4 on; the references have 37. Whether these are better,
+# lesson 14 asks.
 #
 # ## What is computed twice
 # To write token t, the decoder of lesson 10 reads all t tokens again. But the mask hides the new
@@ -455,9 +456,9 @@ check.CachedAttention(CachedAttention)
 # You need no mask, because later positions have not been read yet.
 #
 # ## Writing
-# `CachedDecoder` has cached attention in all layers of a model. Its `step` reads one token for each
-# row and returns the scores of the next one, with -inf for PAD and BOS, which are never written.
-# `RepeatingDecoder` computes everything again at each step.
+# `CachedDecoder` caches attention in all layers; keys and values of the source are computed once.
+# Its `step` reads one token for each row and returns the scores of the next one, with -inf for PAD
+# and BOS, which are never written. `RepeatingDecoder` computes everything again at each step.
 
 # %% demo=true
 from attention.provided.models.beam_search import followed, in_batches
@@ -489,7 +490,7 @@ print(f"{len(source)} numbers, the same with and without a cache: {torch.equal(k
 print("a beam of 1 writes the same:", torch.equal(beam_search(sharp, source, beam=1), kept))
 
 # %% [markdown]
-# Next, five sources: first one by one with your search, which has no cache, then all at once.
+# Next, five sources: one by one with your search, without a cache, then all at once, with one.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -539,14 +540,14 @@ compare(prediction, growth, "without a cache, last ten / first ten")
 # %% [markdown]
 # *Milliseconds per token against its place in the sentence: the fastest of each ten tokens, in
 # three runs.* Without a cache, tokens cost more and more. With a cache the cost hardly changes over
-# 120 tokens, because attending to all keys costs little beside the products with the layers'
-# matrices. The price is memory: two vectors of length d_model for each token, layer and beam.
+# 120 tokens, because attending to all keys costs little beside the rest of a step. The price is
+# memory: two vectors of length d_model for each token, layer and beam.
 #
 # ## A cache that stays behind
 # In a beam search the new beam 0 may continue the old beam 1. Then the keys and values of the old
 # beam 1 must move with it. `followed` says which row of the cache each new beam takes over. What if
-# each beam kept its own row? To find out, we ask the model for the log-probability of the sentence
-# that was found, without a cache. Is it the score that the search has added up?
+# each beam kept its own row? To find out, we ask the model, without a cache, for the
+# log-probabilities of all 80 sentences found. Is their mean what the search says?
 #
 # <details><summary>The code that ran</summary>
 #
@@ -569,8 +570,8 @@ def stays(origin):  # (B, K) -> (B, K)
 experiments.cache_that_stays(early, corpus, beam_search, stays)
 
 # %% [markdown]
-# There is no warning, but with all three models the search reports a score that its sentence does
-# not have. Compare with a search with `cache=False`, and the error shows at once.
+# There is no warning, but with all three models the search reports scores that its sentences do not
+# have. Compare with a search with `cache=False`, and the error shows at once.
 #
 # ## Limits
 # A beam finds what the model considers probable, right or wrong. Choose width, penalty and filters
@@ -588,9 +589,9 @@ experiments.cache_that_stays(early, corpus, beam_search, stays)
 
 # %% [markdown]
 # ## Summary
-# Greedy search takes the best next token, sampling a random one, and a beam keeps several
-# beginnings. A penalty favours longer sentences, since the most probable one may be too short. Keys
-# and values are kept, so late tokens cost almost as little as early ones.
+# Greedy search takes the best next token, sampling draws one, and a beam keeps several beginnings.
+# A penalty favours longer sentences, since the most probable one may be too short. Keys and values
+# are kept, so late tokens cost almost as little as early ones.
 #
 # **Next** [14 · Is it good?](../14_translation/14_translation.ipynb) Beams of every width write
 # translations, and a score compares them with references.

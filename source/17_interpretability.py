@@ -63,9 +63,9 @@ _ = experiments.shuffled_weights()
 # %% [markdown]
 # *Shares of right letters: with the weights as they are, shuffled three times, and all equal
 # (“uniform”). “First letters” begin a German number word; “inside” means all its other letters.*
-# With the weights on wrong words, no number is right, and only one first letter in ten. But inside
-# the words nearly nine letters in ten are still right: after *dreiß* comes *ig*, whatever the
-# source says. Yet the map shows a lot of weight on *thirty* there.
+# With the weights on wrong words, no number is right, and one first letter in ten (with equal
+# weights, four). But inside the words nearly nine letters in ten are still right: after *dreiß*
+# comes *ig*, whatever the source says. Yet the map shows a lot of weight on *thirty* there.
 #
 # ## The idea
 # “Attention explains” can mean five things. You will measure each of them:
@@ -188,8 +188,8 @@ compare(prediction, mattered, "letters that lose more than one nat without thirt
 # word, or where a word could continue in several ways. At most other letters hardly anything is
 # lost, yet the weights of the map must go somewhere.
 #
-# Take 200 held-out sentences. For each letter we order the words by how much is lost without them,
-# and by a measure that claims to explain it: the mean cross-attention weight, the length of the
+# Take 200 held-out sentences. For each letter we rank the words by what is lost without them, and
+# by a measure that claims to explain it: the mean cross-attention weight, the length of the
 # *gradient* of log p with respect to a word's vector, or *gradient · input*, its product with that
 # vector. **Kendall's τ** compares two orders: 1 means the same, 0 no relation, −1 the reverse.
 #
@@ -223,7 +223,7 @@ _ = experiments.explanations()
 #
 # ## What if another word stood there?
 # In training no word was ever hidden, so leaving one out puts the model into a situation that it
-# does not know. Here is a test in which it meets only vectors of words that it knows. The English
+# does not know. Here is a test that shows it only vectors of words it knows. The English
 # names of 931 and 139 contain the same words in another order. Let the encoder read both, and give
 # the decoder the vectors of 931, except for one that comes from 139. Which letters change? This is
 # **activation patching**, or an *interchange intervention* (Geiger et al., 2021).
@@ -305,8 +305,7 @@ _ = experiments.move_vectors(model, corpus)
 # *Above: 931, with its vectors in other places. Below: all numbers with these kinds of words and
 # two different digits.* No: with *nine* in both places the unit is missing. So a vector holds its
 # word **and its place**, and the decoder goes by the place that is *in* the vector. Where the
-# vector stands means nothing to it: the decoder adds a weighted sum over the words, so exchanging
-# two vectors cannot change anything.
+# vector stands means nothing to it: a weighted sum does not depend on the order of its terms.
 #
 # ## Could the weights be different?
 # By hand it was easy to find other weights with the same output. In a head, the T weights of a row
@@ -334,7 +333,7 @@ compare(prediction, 32 + 2, "least T with a null space, whatever the values are"
 
 # %% [markdown]
 # The 32 features and the sum make 33 conditions, so there must be a null space from T = 34 on. For
-# the longest number, the decoder's self-attention has 65 − 33 = 32 free directions. Encoder and
+# the longest number, the decoder's last row has 65 − 33 = 32 free directions. Encoder and
 # cross-attention have none: given these values, no other weights give this output.
 #
 # ### Exercise 17.3 · `perturb_attention`
@@ -386,8 +385,8 @@ _ = experiments.movable_weight()
 # reaches 0. The search moves more than a quarter of the weight on average. Whether this model's
 # softmax could produce such weights is another question.
 #
-# Brunner et al. (2020) subtract a row's part in the null space and call the rest **effective
-# attention**. Is it closer to what matters? We hide each earlier letter in turn:
+# Without the condition on the sum, Brunner et al. (2020) subtract a row's null-space part; the rest
+# is **effective attention**. Is it closer to what matters? We hide each earlier letter in turn:
 #
 # <details><summary>The code that ran</summary>
 #
@@ -405,7 +404,7 @@ _ = experiments.effective_weights()
 
 # %% [markdown]
 # *Kendall's τ with leave-one-out, for rows of the decoder's self-attention with 40 positions or
-# more.* In this model, effective weights agree with leave-one-out *less* well than raw weights do.
+# more.* In this model, effective weights agree with it *less* well than raw ones.
 #
 # ## Which heads are needed?
 # Lesson 07 gave every head a gate: 1 keeps the head, 0 removes it. One backward pass gives the
@@ -452,7 +451,7 @@ for name, sizes in importance.items():
     print(f"{name:<34}", *(f"{size:.3f}" for size in sizes.tolist()))
 
 # %% [markdown]
-# A small change of an encoder's gate hardly moves the loss; one of a decoder's gate does. Now
+# The loss reacts far less to an encoder's gate than to a decoder's. Now
 # remove heads one after another: the least important first; at random (five draws); or *greedy*,
 # where each step removes the head that costs least. The orders are found on other sentences.
 #
@@ -523,14 +522,14 @@ experiments.turn_gates(model, batch, importance)
 # heads went first.
 #
 # ## Two layers do what one cannot
-# Some heads make sense only together. In the next task a row is a stretch of random tokens,
-# repeated again and again; its length, the period, differs from row to row. To continue such a row,
-# a model must find where the last token stood before and copy what came next. One attention layer
-# cannot: a position knows only its own token and place. With two layers, the first can tell each
-# position which token stood before it, and the second can look for the position that was told the
-# current token. Such a head of the second layer is called an **induction head** (Elhage et al.,
-# 2021; Olsson et al., 2022). We train a model of two attention layers on this task, which takes
-# about fifteen seconds, and look for such heads in it.
+# Some heads make sense only together. In the next task a row repeats a stretch of random tokens;
+# the length of the stretch, the period, differs from row to row. To continue such a row, a model
+# must find where the last token stood before and copy what came next. One attention layer cannot
+# look this up: a position knows only its own token and place. With two layers, the first can tell
+# each position which token stood before it, and the second can look for the position whose
+# predecessor is the current token. Such a head of the second layer is called an **induction head**
+# (Elhage et al., 2021; Olsson et al., 2022). We train a model of two attention layers on this task,
+# which takes about fifteen seconds, and look for such heads in it.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -613,9 +612,9 @@ compare(prediction, int((torch.cat(scores["repeating"]) > 0.5).sum()), "inductio
 
 # %% [markdown]
 # All four heads of layer 1 are induction heads. Those of layer 0 score no more than a head with
-# equal weights, the first **control**. The second control is the random rows. Nothing repeats
-# there, and a token returns only by chance, at any distance. Even so the heads of layer 1 put 0.50
-# to 0.59 of their weight right after its earlier occurrence; equal weights put 0.08 there. So these
+# equal weights, the first **control**. The second control is the random rows. No stretch repeats
+# there; a token returns only by chance, at any distance. Even so the heads of layer 1 put 0.50 to
+# 0.59 of their weight right after its earlier occurrence; equal weights put 0.08 there. So these
 # heads match tokens; they do not count places. Are they needed? Remove all heads of one layer, or
 # one head at a time:
 
@@ -643,9 +642,9 @@ axes = induction.induction_heads()
 # *Where one head of each layer looks in a row that repeats. Printed: the share of repeated tokens
 # that are continued correctly, what is left of it without the heads of the first layer, and the
 # induction scores of the last layer's heads, three seeds each.* The first head looks at the token
-# before, the second right after earlier occurrences of the same token. Two layers continue 95 % of
-# the tokens. One layer continues a third, and not much more when it gets more parameters than the
-# two have together.
+# before (blurred late in the row), the second right after earlier occurrences of its token. Two
+# layers continue 95 % of the tokens. One layer continues a third, and not much more when it gets
+# more parameters than the two have together.
 #
 # ## Limits
 # - Everything about translation was measured on one small model and one task.
@@ -790,9 +789,9 @@ experiments.attributions(HiddenTokenAttribution, model, corpus)
 # %% [markdown]
 # *Share of each input token in each hidden vector of 231. Printed: the mean own share over 40
 # sentences of 8 tokens.* With depth a token's own share falls, because vectors get mixed. But it
-# falls nearly as much without training, so most of this comes from the architecture. The own token
-# stays the largest everywhere, so the columns are labelled fairly. In deeper models it can lose its
-# place, as Brunner et al. report for BERT.
+# falls just as much without training: this comes from the architecture. The own token stays the
+# largest everywhere, so the columns are labelled fairly. In deeper models it can lose its place, as
+# Brunner et al. report for BERT.
 #
 # ## References
 # - A. Geiger, H. Lu, T. Icard, C. Potts (2021). *Causal abstractions of neural networks.*

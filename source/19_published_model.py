@@ -165,7 +165,7 @@ check.wordpiece(wordpiece)
 # ●●○ medium · 7 minutes · 1 point
 #
 # This answer is cleverer than it should be: where the longest piece leads nowhere, it goes back and
-# tries a shorter one. The published model never saw such pieces in its training. Find a word and a
+# tries a shorter one. The published model never saw such cuts in its training. Find a word and a
 # vocabulary for which this answer and `wordpiece` differ.
 #
 # <details><summary>Hint 1 · where to look</summary>
@@ -204,7 +204,7 @@ experiments.show_pieces(wordpiece)
 # place in the text, and one for its **type**. In training BERT read two sentences at a time, and
 # the type said which of the two a token belonged to. We only ever read one, so all tokens are of
 # type 0. The sum goes through a LayerNorm. Unlike in lesson 08, nothing is multiplied by √d_model.
-# The parts have names for which the published file holds weights:
+# The published file holds weights for each of these parts:
 
 # %%
 from torch import nn
@@ -408,8 +408,8 @@ check.sentence_vectors(sentence_vectors)
 # among all texts of `second` by a softmax over its scores; its loss is minus the logarithm of the
 # probability of its own partner. Return the mean of these losses over the batch.
 #
-# Cosines only lie between −1 and 1, so a softmax over them is nearly flat. A temperature of 0.05
-# spreads the scores from −20 to 20.
+# Cosines lie between −1 and 1, so a softmax over them is nearly flat. A temperature of 0.05
+# stretches the range to −20 to 20.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -470,8 +470,8 @@ compare(prediction, experiments.show_contrast(*lesson), "found first after 40 st
 # %% [markdown]
 # With the right partners the loss falls from 4.0 to between 2.5 and 2.7, and 0.18 to 0.20 of the
 # docstrings are found first. With shuffled partners it ends at 4.16, the logarithm of 64: the model
-# does no better than guessing among 64 texts, and finds at most 0.02. So the vectors learn from the
-# pairs, and not from the texts alone. The stand-in that ships learned for 1 500 steps from batches
+# does no better than guessing among 64 texts, and finds at most 0.02. So what is learned comes from
+# the pairs, not from the texts alone. The stand-in that ships learned for 1 500 steps from batches
 # of 128, and let each side choose from the other.
 #
 # ## Search by meaning
@@ -565,7 +565,7 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # %% [markdown]
 # *Cosines with the sentence, a line for each triple: a blue dot for the same meaning, an orange
 # diamond for the other one.* In 15 of the 18 triples, the sentence that means something else is
-# nearer. With the roles exchanged all six cosines are 0.98 or more: these vectors say what a
+# nearer. With the roles exchanged all six cosines round to 0.98 or more: these vectors say what a
 # sentence is about, and hardly what it claims. So a search for “may dogs enter the park?” may find
 # the sign that forbids it as well as the one that allows it: read what was found.
 #
@@ -595,8 +595,8 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # ## Summary
 # Published weights are numbers with names: once your layers have places for all of them, they give
 # the published results to the last digits of float32. The vectors find texts by their meaning,
-# without a shared word. But they are also near when sentences share their words and a *not*, a
-# number or the order turns the meaning around.
+# without a shared word. But they are also near when sentences share their words, and only a *not*,
+# a number or the order reverses the meaning.
 #
 # **Next** [20 · What changed since 2017?](../20_modern_decoder/20_modern_decoder.ipynb) You will
 # turn to decoders: what changed in them, and what each change brings.
@@ -619,10 +619,10 @@ compare(prediction, nearer, "triples in which something else is nearer")
 
 # %% [markdown]
 # ## ★ The experiments of Brunner et al. on a model of their kind
-# Lesson 17 repeated these on a small translator. Brunner et al. (2020) studied a BERT with 12
-# layers, trained to guess hidden words. Ours has 6, learned from a larger model, and was trained
-# further for sentence vectors. The control is the same model untrained; there are three samples of
-# sentences from *Persuasion*.
+# Lesson 17 repeated their experiments on a small translator. Brunner et al. (2020) studied a BERT
+# with 12 layers, trained to guess hidden words. Ours has 6, learned from a larger model, and was
+# trained further for sentence vectors. The control is the same model untrained; there are three
+# samples of sentences from *Persuasion*.
 #
 # ### Is it still that word?
 # For each hidden vector, look for the nearest of the vectors that went in: is it the one at the
@@ -658,10 +658,10 @@ experiments.draw_effective()
 # %% [markdown]
 # *Left: the share of the squared weights that lies in the null space. Right: the mean weight on
 # [CLS] in the published model. Both against the number of pieces; the vertical line is at d_head, a
-# line for each sample.* Up to 32 pieces raw and effective attention are the same, but for rounding.
+# line for each sample.* Below 32 pieces raw and effective attention are the same, but for rounding.
 # Beyond, 0.69 to 0.78 of the squared weights make no difference to what the heads return. The null
-# space is as large without training, but then less than 0.04 of them lies there. In the trained
-# model it lies on [CLS], which gets 0.29 to 0.34 of all attention in these texts while its values
+# space is as large without training, but holds less than 0.04 of them. In the trained model most of
+# that part lies on [CLS], which gets 0.29 to 0.34 of all attention in these texts while its values
 # are a tenth as long as the others. A head that looks there does almost nothing: [CLS] is an
 # **attention sink**. Kobayashi et al. (2020) found the same for [SEP] in BERT.
 #

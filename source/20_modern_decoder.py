@@ -2,8 +2,8 @@
 # # 20 · What changed since 2017?
 #
 # The decoder of lesson 15 is much like those of 2018 to 2020. A language model of today has other
-# parts. In this lesson you build them, put them together into the decoder that most open models
-# share, and find out what each change brings.
+# parts. In this lesson you build them into the decoder that most open models share, let a chat
+# model answer in it, and find out which of eight changes help at all.
 #
 # **After this lesson** you can
 # - read the settings of a published language model, line by line,
@@ -48,7 +48,7 @@ torch.set_num_threads(1)  # these models are faster on one core
 # | `num_attention_heads` | 32 | 8 |
 # | `num_key_value_heads` | 8 | as many as heads of queries |
 # | `intermediate_size` | 14336 | d_ff = 2048 |
-# | `hidden_act` | silu, and a gate | ReLU |
+# | `hidden_act` | silu | ReLU |
 # | `rms_norm_eps` | 1e-05 | LayerNorm, after the sublayers |
 # | `rope_theta` | 10000.0 | sines, added to the embeddings |
 # | `sliding_window` | 4096 | none |
@@ -104,8 +104,7 @@ print("RMSNorm  ", [round(a / root_mean_square, 2) for a in x])
 # ### Exercise 20.1 · `rms_norm`
 # ●○○ easy · 5 minutes · 1 point
 #
-# A LayerNorm subtracts the mean of a vector, divides by the root of its variance, then scales and
-# shifts. **RMSNorm** leaves out the mean and the shift. It divides each vector by its *root mean
+# **RMSNorm** leaves out a LayerNorm's mean and shift. It divides each vector by its *root mean
 # square*, then scales each feature:
 #
 # $$\mathrm{rms\_norm}(x)_i = \frac{x_i}{\sqrt{\frac{1}{d} \sum_{j} x_j^2 + \varepsilon}}\; w_i$$
@@ -138,8 +137,8 @@ experiments.draw_norms(rms_norm)
 # *What the norms make of (1, 2, 3, 6) when the same number is added to all four features.* A
 # LayerNorm never sees what is common to all features. RMSNorm keeps it: far from 0, all features
 # come near 1 or −1, and their differences fade. With either norm, a vector may become ten times as
-# long, and the layer after the norm notices nothing. Zhang and Sennrich (2019) found that this
-# indifference to length is what helps, and that subtracting the mean adds nothing.
+# long, and the layer after the norm notices nothing. Zhang and Sennrich (2019) argued that this
+# indifference to length is what helps; without the mean, their models did as well.
 #
 # ## A gate
 # In a network with ReLU, a hidden unit switches itself off. In a **gated** one, a second matrix
@@ -182,8 +181,8 @@ experiments.draw_gate(SwiGLU)
 
 # %% [markdown]
 # *One hidden unit of your SwiGLU against what its gate reads, where `W_up` gives 2, 1 or −1.* On
-# the left the gate is shut. On the right the unit gives what `W_up` gives, times what the gate
-# reads: this is a product of two functions of x, which no layer with ReLU computes.
+# the left the gate is nearly shut. On the right the unit gives what `W_up` gives, times what the
+# gate reads: this is a product of two functions of x, which no layer with ReLU computes.
 #
 # ## Attention
 # Three changes concern attention.
@@ -192,7 +191,7 @@ experiments.draw_gate(SwiGLU)
 # cache becomes larger than the model. So several heads of queries share one head of keys and
 # values.
 #
-# **Query-key norm.** Nothing keeps the weights of W_q and W_k from growing during training. If they
+# **Query-key norm.** Little keeps the weights of W_q and W_k from growing during training. If they
 # grow, so do the scores: the softmax picks one key, and its gradient vanishes (lesson 05).
 # Therefore each query and each key goes through an RMSNorm. Then the score depends only on their
 # directions, and on one learned scale for each feature.
@@ -433,7 +432,7 @@ check.pair_up(pair_up)
 # | LLaMA 7B | `tied=False`: a matrix of its own scores the tokens |
 # | Llama 3 8B | the same, `base=500_000` and `eps=1e-5` |
 # | Mistral 7B | `tied=False`, `eps=1e-5` and a `window`, here of 4 tokens |
-# | Qwen 3 0.6B | `qk_norm=True`, `base=1_000_000`, and `d_head=128`, twice d_model / H |
+# | Qwen 3 0.6B | `qk_norm=True`, `base=1_000_000`, and a `d_head` above d_model / H: 128, here 8 |
 
 # %% demo=true
 _ = experiments.compare_with_transformers(ModernDecoder, pair_up)
@@ -491,9 +490,9 @@ compare(prediction, better, "changes whose worst seed beats the best of 2017")
 #
 # The other six overlap with 2017. SwiGLU's median is worse, while Shazeer (2020) found it better in
 # a model of 220 million parameters. All changes but the window together save 0.21 bits in the
-# median, more than any one of them. They also make a rate of 0.008 possible; at that rate the
-# decoder of 2017 learned hardly anything (2.93 bits, one seed). “All” differs in one thing more:
-# its table is not multiplied by √d_model.
+# median, more than any one of them. As pre-norm alone does, they make a rate of 0.008 possible; at
+# it the decoder of 2017 hardly learned (2.93 bits, one seed). “All” differs in one thing more: its
+# table is not multiplied by √d_model.
 #
 # Is it the turning that helps, or the absence of the sines? The row *no positions* leaves the
 # sines out and puts nothing in their place: the loss is as before. So the sines bring nothing in
@@ -522,12 +521,12 @@ _ = experiments.draw_long()
 # *Bits per token at three stretches of texts of 512 tokens: the median of three seeds, which are
 # the small dots.* Later tokens have more text before them, and yet no model predicts them better.
 # Without any positions the loss stays nearly the same, 0.06 to 0.08 bits more at the end. With
-# rotary positions alone it begins lower, but it rises most, by 0.38 to 0.48 in these runs. Why? In
-# 512 tokens the features that turn slowly reach angles that they never had in 128. Let these alone
-# turn four times as slowly, and the last places need 0.27 to 0.72 bits less. Let the others do so,
-# and the last places gain 0.07 at most, while the first lose 0.39 to 0.47. With all changes but the
-# window it rises by about 0.2. None of these decoders was trained on longer texts; published models
-# are.
+# rotary positions alone it begins lower, but rises most: by 0.38 to 0.48, and in the second table,
+# trained anew, by up to 0.83. Why? In 512 tokens the features that turn slowly reach angles that
+# they never had in 128. Let these alone turn four times as slowly, and the last places need 0.27 to
+# 0.72 bits less. Let the others do so, and the last places gain 0.07 at most, while the first lose
+# 0.39 to 0.47. With all changes but the window it rises by about 0.2. None of these decoders was
+# trained on longer texts; published models are.
 #
 # ## Writing with a cache
 #
@@ -602,9 +601,9 @@ experiments.write_on("It is a truth", ModernDecoder, generate_with_cache)
 # float32 when they are read. The file is not part of the course; `autograder data fetch smollm2`
 # fetches it.
 #
-# It was trained to continue texts in which two people take turns, so a question becomes such a
-# text. `<|im_start|>` and `<|im_end|>` are tokens of their own, and the second is the EOS at which
-# your `generate_with_cache` stops:
+# It was trained to continue texts in which user and assistant take turns, so a question becomes
+# such a text. `<|im_start|>` and `<|im_end|>` are tokens of their own, and the second is the EOS at
+# which your `generate_with_cache` stops:
 #
 # ```
 # <|im_start|>system
@@ -626,7 +625,7 @@ experiments.ask(ModernDecoder, generate_with_cache)
 experiments.ask(ModernDecoder, generate_with_cache, experiments.QUESTIONS[:1], base=10_000.0)
 
 # %% [markdown]
-# All weights load without an error, and the model rambles. In a clone of the course,
+# All weights load without an error, and the model rambles in French. In a clone of the course,
 # `python -m attention.chat` lets you talk with it.
 #
 # ## What the cache takes
@@ -652,9 +651,9 @@ experiments.draw_caches(cache_bytes)
 # windows: not a lower loss, but how many texts fit on a GPU at once.
 #
 # ## Limits
-# - Everything here was trained for a minute, at half a million parameters. What a change brings
-#   at 7 billion need not be what it brings here, and the reasons given for it often concern size:
-#   stability in long trainings, and memory.
+# - The decoders compared were trained for a minute, at half a million parameters. What a change
+#   brings at 7 billion need not be what it brings here, and the reasons given for it often concern
+#   size: stability in long trainings, and memory.
 # - The changes were made alone and all together, not in pairs. Two changes that each help
 #   alone need not add up.
 # - Only tiny random models were compared with transformers. The published ones differ from them in
@@ -683,7 +682,7 @@ experiments.draw_caches(cache_bytes)
 # rotary positions clearly lowered the loss on their own; all changes but the window together
 # lowered it most. Grouped queries and windows have their reason elsewhere, in the bytes of the
 # cache, and query-key norms in long trainings of large models. How the table began made a larger
-# difference than most of the changes.
+# difference than any single change.
 #
 # **Next** [21 · What makes it answer?](../21_answers/21_answers.ipynb) You will take apart what
 # made SmolLM2 answer: its 4 bits, its prompt, its training, and its speed.
@@ -693,7 +692,7 @@ experiments.draw_caches(cache_bytes)
 # 1. Padding stands in front of the shorter prompts, so their first token has another place than
 #    that of the others. Why does this not matter here, when it would with added sines?
 # 2. With a window of 32 and 2 layers, how far back can a token influence what is written?
-# 3. A Llama file gives the features of a head in halves, you turn them in pairs. Why can W_v and
+# 3. A Llama file gives a head's features in halves; you turn them in pairs. Why can W_v and
 #    W_o stay in their order?
 
 # %% [markdown] answer=true

@@ -379,7 +379,7 @@ def draw_gelu(gelu: Piece) -> None:
     left, right = plots.panels(1, 2, width=4.2, share=False)
     plots.lines(x, {"GELU": gelu(x), "ReLU": x.relu()}, left, xlabel="x")
     wrong = F.gelu(x, approximate="tanh") - gelu(x)
-    plots.lines(x, {"": wrong * 1000}, right, "tanh form less GELU, · 1000", "x")
+    plots.lines(x, {"": wrong * 1000}, right, "1000 · (tanh form − GELU)", "x")
     plots.legend(left, fontsize=8, loc="upper left")
     print(f"largest difference of the tanh form: {wrong.abs().max():.1e}")
 

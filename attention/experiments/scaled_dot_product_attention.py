@@ -309,7 +309,7 @@ def projections() -> Axes:
         runs = [fetch(roles, seed, steps=fewer(300, most=10)) for seed in SEEDS]
         ends[name] = [sum(losses[-20:]) / len(losses[-20:]) for losses in runs]
         print(f"{name:<32}", [round(end, 3) for end in ends[name]])
-    return seeds.dots(ends, xlabel="loss after 300 steps (always saying 0: 1)", stroke=False)
+    return seeds.dots(ends, xlabel="loss after 300 steps (1: always answering 0)", stroke=False)
 
 
 @torch.no_grad()
@@ -351,7 +351,7 @@ def multiplications(
     attention_multiplications: Callable[..., int], rnn_multiplications: Callable[..., int]
 ) -> None:
     """Print how often self-attention and a plain RNN multiply, for T vectors of 64 numbers."""
-    print("   T    attention      + projections          RNN    its input left out")
+    print("   T    attention      + projections          RNN   RNN, state only")
     for T in (1, 16, 32, 64, 256, 1024):
         ours, theirs = attention_multiplications(T, T, 64, 64), rnn_multiplications(T, 64)
         each = T * 64 * 64  # multiplications of one (64, 64) matrix at every step

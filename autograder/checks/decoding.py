@@ -193,7 +193,7 @@ def _nucleus(row, p):
     },
     rests_on=(
         "Keep the fewest tokens of each row whose probabilities reach p together",
-        "the token that makes the sum reach p included",
+        "including the token that reaches p",
         "up to and including the one that reaches p; all others become -inf",
         "p between 0 and 1, both excluded",
     ),
@@ -583,7 +583,7 @@ def _two_words(rows):
     },
     rests_on=(
         "Every unfinished beam is continued by each token that is possible",
-        "A finished beam is a candidate as it is, with the score that it has",
+        "A finished beam is itself a candidate, with its score unchanged",
         "The K best candidates are the new beams",
         "A beam that has just ended is also put on a list, and stays there",
         "Return the sentences on the list, best first",

@@ -32,7 +32,7 @@ def _near(got, expected, what):
 @check(
     rests_on=(
         "then scales each feature",
-        "RMSNorm leaves out the mean and the shift",
+        "RMSNorm leaves out a LayerNorm's mean and shift",
         "A vector lies along the last axis, however many axes stand in front of it.",
         "x / √(mean of x² + eps) · weight",
     ),

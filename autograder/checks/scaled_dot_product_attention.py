@@ -457,11 +457,11 @@ def _carries_back(student, draw, q, k, v, grad_context, names, place=""):
     ),
 )
 def break_scaled_dot_product_attention(student, draw):
-    """An input on which divides_by_the_root_of_d_v is wrong."""
+    """An input on which almost_right is wrong."""
     counterexamples.judge(
         student,
         "scaled_dot_product_attention",
-        "divides_by_the_root_of_d_v",
+        "almost_right",
         allowed=_attention_fits,
     )
 

@@ -92,7 +92,7 @@ def _attention(q, k, v, mask, return_weights, scale=None, dim=-1, fill=-math.inf
     "product?",
     earns=("with a mask and return_weights",),
 )
-def divides_by_the_root_of_d_v(q, k, v, mask=None, return_weights=False):
+def almost_right(q, k, v, mask=None, return_weights=False):
     length = v.size(-1)
     hidden = torch.zeros(()) if mask is None else torch.where(mask, 0.0, -math.inf)
     table = torch.einsum("...id,...jd->...ij", q, k) * length**-0.5 + hidden
