@@ -309,7 +309,7 @@ from attention.kernel_regression import kernel_regression
 axes = experiments.kernels(kernel_regression)
 
 # %% [markdown]
-# *What three kernels predict (line), with the examples (dots) and the true level (dashed), in dm.*
+# *What four kernels predict (line), with the examples (dots) and the true level (dashed), in dm.*
 # The boxcar's line steps whenever an example enters or leaves the box. In the gap, the narrow
 # boxcar reaches no example and falls back to the mean, which the constant kernel predicts
 # everywhere. At equal bandwidth the Gaussian, which reaches beyond *h*, smooths most: its *total
@@ -542,10 +542,10 @@ compare(prediction, factor, "largest of the three factors")
 
 # %% [markdown]
 # *Three errors against the bandwidth, for three rivers. Dots show where training ended from three
-# starts, stars the best bandwidth for the true level.* The error on the examples is smallest on the
-# left, so it cannot choose a bandwidth. The leave-one-out loss has its valley near the bandwidth
-# that is best for the true level, but in all three rivers at a narrower one: it knows only forty
-# rough readings.
+# starts (in rivers 1 and 2 all at one place), stars the best bandwidth for the true level.* The
+# error on the examples is smallest on the left, so it cannot choose a bandwidth. The leave-one-out
+# loss has its valley near the bandwidth that is best for the true level, but in all three rivers at
+# a narrower one: it knows only forty rough readings.
 #
 # From 0.01 h, training gets stuck in one of these three rivers, and in 8 of the first 20. With so
 # narrow a kernel, nearly every example sees a single neighbour. Only the few that see more give a

@@ -90,17 +90,18 @@ def fits(predict: Predict, *bandwidths: float) -> list[Axes]:
 
 
 def kernels(kernel_regression: Callable[..., tuple[Tensor, Tensor]]) -> Any:
-    """Draw the fits of three kernels, and of a narrow boxcar, on the same readings.
+    """Draw the fits of three narrow kernels, and of three wider ones, on the same readings.
 
     Prints the total variation of three other rivers' fits at 0.6 h: how far, in dm, the line goes
     up and down in all. It is small where a kernel smooths much.
     """
-    axes = plots.panels(2, 2, width=4.4, height=2.3)
-    shown = (("boxcar", 0.15), ("boxcar", 0.6), ("epanechnikov", 0.6), ("gaussian", 0.6))
+    axes = plots.panels(2, 3, width=3.2, height=2.2)
+    narrow, wide = ("boxcar", "gaussian", "constant"), ("boxcar", "epanechnikov", "gaussian")
+    shown = [(kernel, 0.15) for kernel in narrow] + [(kernel, 0.6) for kernel in wide]
     for ax, (kernel, bandwidth) in zip(axes.flat, shown, strict=True):
         fit(_with(kernel_regression, kernel), bandwidth, ax, legend=False)
         ax.set(title=f"{kernel}, bandwidth {bandwidth:g} h", ylim=(-2.2, 2.2))
-    for kernel, _ in shown[1:]:
+    for kernel in wide:
         lines = [_with(kernel_regression, kernel)(HOURS, *river(seed), 0.6) for seed in (0, 1, 2)]
         ways = [round(line.diff().abs().sum().item(), 1) for line in lines]
         print(f"{kernel:<14} total variation at 0.6 h in dm, three other rivers: {ways}")
@@ -182,9 +183,9 @@ def three_rivers(
         plots.lines(BANDWIDTHS, curves, ax, f"river {seed}", xlabel="bandwidth (h)", log=True)
         ax.get_legend().remove()
         ends = [learn_bandwidth(start, *river(seed))[-1] for start in (1.5, 0.3, 0.01)]
-        ax.plot(*zip(*ends, strict=True), "o", color=plots.VERMILION)
+        ax.plot(*zip(*ends, strict=True), "ok", label="training ended")
         truth = curves["from the true level"]
-        ax.plot(BANDWIDTHS[truth.argmin()], truth.min(), "*", color=plots.GREEN, markersize=13)
+        ax.plot(BANDWIDTHS[truth.argmin()], truth.min(), "*k", markersize=11, label="best")
         factors.append(_compare(f"river {seed}", predict, river(seed), curves, ends))
     axes[0].set(ylabel="mean squared error")
     plots.legend(axes[0], fontsize=7, loc="upper left")
