@@ -308,7 +308,6 @@ def projections() -> Axes:
     for name, roles in ROLES.items():
         runs = [fetch(roles, seed, steps=fewer(300, most=10)) for seed in SEEDS]
         ends[name] = [sum(losses[-20:]) / len(losses[-20:]) for losses in runs]
-        print(f"{name:<32}", [round(end, 3) for end in ends[name]])
     return seeds.dots(ends, xlabel="loss after 300 steps (1: always answering 0)", stroke=False)
 
 
@@ -355,7 +354,7 @@ def multiplications(
     for T in (1, 16, 32, 64, 256, 1024):
         ours, theirs = attention_multiplications(T, T, 64, 64), rnn_multiplications(T, 64)
         each = T * 64 * 64  # multiplications of one (64, 64) matrix at every step
-        print(f"{T:4d} {ours:12,d} {ours + 3 * each:18,d} {theirs:12,d} {theirs - each:21,d}")
+        print(f"{T:4d} {ours:12,d} {ours + 3 * each:18,d} {theirs:12,d} {theirs - each:17,d}")
 
 
 def race(SelfAttentionHead: Callable[[int, int], nn.Module], d: int = 64) -> int | None:
@@ -415,13 +414,13 @@ def reach(SelfAttentionHead: Callable[[int, int], nn.Module]) -> Axes:
     ax: Axes = plots.panels(width=6.5, height=3.0)
     print("influence, for seeds 0, 1, 2        1 step back            20 back            39 back")
     for name, colour in zip(runs[0], (plots.BLUE, plots.VERMILION, plots.GREEN), strict=True):
-        for seed, found in zip(SEEDS, runs, strict=True):
+        for found in runs:
             seen = found[name][found[name] > 0]  # there is no 0 on a logarithmic axis
-            ax.plot(seen, color=colour, label=name if seed == 0 else None, linewidth=1.2)
+            ax.plot(seen, color=colour, linewidth=1.2)
+        ax.text(len(seen), seen[-1].item(), name, color=colour)
         far = ("  ".join(f"{found[name][back]:.0e}" for found in runs) for back in (1, 20, 39))
         print(f"{name:<24}", *far, sep="   ")
     ax.set(yscale="log", xlabel="steps back", ylabel="influence on the last output")
-    plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
