@@ -182,7 +182,7 @@ compare(prediction, mattered, "letters that lose more than one nat without thirt
 
 # %% [markdown]
 # *Left: the map from above. Right: how much log-probability each letter loses without each word, as
-# a share of the largest loss. Printed: the largest loss of each letter, in nats.* Without *thirty*,
+# a share of the largest loss; beside each letter its own largest, in nats.* Without *thirty*,
 # three letters of *dreißig* lose much: d, r and ß. So does the *u* of *und*, which is written only
 # if tens follow. The two pictures agree where the model has a choice to make: at the start of a
 # word, or where a word could continue in several ways. At most other letters hardly anything is

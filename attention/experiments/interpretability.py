@@ -118,14 +118,15 @@ def _labels(number: int) -> tuple[list[str], list[str]]:
     return [*in_words(number, "de"), "EOS"], [*in_words(number, "en").split(), "EOS"]
 
 
-def _beside(number: int, maps: Mapping[str, Tensor]) -> None:
+def _beside(number: int, maps: Mapping[str, Tensor]) -> Any:
     """Draw maps (T_q, T_k) of a number side by side: letters down, words across."""
     letters, words = _labels(number)
     axes = plots.panels(columns=len(maps), width=4.6, height=4.8, share=False)
     for ax, (title, values) in zip(axes, maps.items(), strict=True):
-        plots.heatmap(values, ax, title, letters, words, colorbar=False)
+        plots.heatmap(values, ax, title, letters, words, colorbar=ax is axes[0])
         ax.tick_params(axis="x", rotation=60)
         ax.set(xlabel="words", ylabel="letter to be written")
+    return axes
 
 
 def first_map(model: nn.Module, corpus: Corpus, number: int = 231) -> Tensor:
@@ -140,7 +141,7 @@ def first_map(model: nn.Module, corpus: Corpus, number: int = 231) -> Tensor:
         guessed = model(batch.source, batch.target).argmax(dim=-1)[0].tolist()
     written = [corpus.target_vocabulary.tokens[token] for token in guessed]
     for name, row in (("true letters", letters), ("shuffled weights", written)):
-        print(f"{name:<18}", *(f"{one if len(one) == 1 else 'EOS':<3}" for one in row), sep="")
+        print(f"{name:<18}", *(f"{one if len(one) == 1 else 'EOS':^3}" for one in row), sep="")
     largest = (weights == weights.max(dim=1, keepdim=True).values).double()
     _beside(number, {f"the map: {number}, layer 0": weights, "the word with most weight": largest})
     return weights
@@ -220,8 +221,8 @@ def _draw_role(ax: Any, place: int, role: Tensor, mask: Tensor, weights: Tensor)
         largest = F.one_hot(weights.argmax(-1), weights.shape[-1]).double()
         ax.plot(role_scores(largest, role), [place] * 4, "x", color=plots.VERMILION, markersize=5)
     for head, share in enumerate(role_scores(weights, role).tolist()):
-        marker = "o" if itself else f"${head}$"
-        ax.plot(share, place, marker=marker, color=plots.BLUE, markersize=5 if itself else 8)
+        marker, size, lower = ("o", 5, 0) if itself else (f"${head}$", 7, 0.2 * (head - 1.5))
+        ax.plot(share, place + lower, marker=marker, color=plots.BLUE, markersize=size, mew=0.4)
 
 
 def attention_and_losses(weights: Tensor, lost: Tensor, number: int = 231) -> int:
@@ -230,10 +231,11 @@ def attention_and_losses(weights: Tensor, lost: Tensor, number: int = 231) -> in
     weights, lost  (T_q, T_k); lost in nats
     returns        how many letters lose more than one nat without "thirty"
     """
-    _beside(number, {"attention, layer 0": weights, "leave one out": lost / lost.max()})
+    axes = _beside(number, {"attention, layer 0": weights, "leave one out": lost / lost.max()})
     letters, words = _labels(number)
     sizes = zip(letters, lost.max(dim=1).values.tolist(), strict=True)
-    print("largest loss:", *(f"{letter} {size:.1f}  " for letter, size in sizes))
+    axes[1].set_yticks(range(len(letters)), [f"{size:.1f}  {letter}" for letter, size in sizes])
+    axes[1].set_ylabel("largest loss in nats, letter to be written")
     return int((lost[:-1, words.index("thirty")] > 1).sum())
 
 
