@@ -495,7 +495,7 @@ def draw_meaning() -> int:
     returns  in how many of the 18 triplets the other thing is nearer
     """
     (row,) = recorded("meaning", model=PUBLISHED)
-    axes, nearer = plots.panels(1, len(sentences.TRIPLETS), width=2.8), 0
+    axes, nearer = plots.panels(len(sentences.TRIPLETS), width=6.5, height=1.7, share=False), 0
     for ax, (kind, triplets) in zip(axes, sentences.TRIPLETS.items(), strict=True):
         for place, (same, other) in enumerate(row[kind]):
             ax.plot([same, other], [place] * 2, color=plots.GREY, linewidth=1)
@@ -504,10 +504,15 @@ def draw_meaning() -> int:
                 other, place, "D", color=plots.VERMILION, label=None if place else "something else"
             )
             nearer += other > same
-        ax.set(title=kind, xlim=(0.2, 1.03), xlabel="cosine", yticks=[], ylim=(-0.6, 5.6))
+        ax.set_yticks(range(len(triplets)), [sentence for sentence, _, _ in triplets], fontsize=8)
+        ax.set(title=kind, xlim=(0.2, 1.03), ylim=(len(triplets) - 0.4, -0.6))
         print(f"{kind:13} something else is nearer in", end=" ")
         print(sum(other > same for same, other in row[kind]), "of", len(triplets))
-    plots.legend(axes[2], fontsize=8, loc="lower left")
+        for (same, other), texts in zip(row[kind], triplets, strict=True):
+            if other <= same:
+                print("   not in:", " · ".join(texts))
+    axes[-1].set_xlabel("cosine")
+    plots.legend(axes[-1], fontsize=8, loc="lower left")
     return nearer
 
 
@@ -519,7 +524,7 @@ def _by_layer(experiment: str, key: str, ax: Any, title: str) -> None:
             label = None if number else model
             ax.plot(sample, "o-", color=colour, alpha=0.7, markersize=3, label=label)
         middle = " ".join(f"{median(layer):.2f}" for layer in zip(*samples, strict=True))
-        print(f"{title:24} {model:10} {middle}")
+        print(f"{title:20} {model:10} medians of {len(samples)} samples: {middle}")
     ax.set(title=title, xlabel="after layer", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
 
 
@@ -551,7 +556,7 @@ def draw_effective() -> None:
                 ):
                     right.plot(LENGTHS, weights, line, label=None if number else which, **style)
         lengths = [row["length"][-1] for row in rows]
-        print(f"{model:10} values of [CLS] beside the mean: {median(lengths):.2f} as long")
+        print(f"{model:10} length of [CLS]'s values / mean length: {median(lengths):.2f}")
     for ax, title in ((left, "in the null space"), (right, "on [CLS]")):
         ax.axvline(32, color=plots.BLACK, linewidth=0.8, zorder=0)
         ax.set(title=title, xlabel="pieces", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
