@@ -370,11 +370,12 @@ def draw_changes() -> int:
     returns  how many changes alone gave a lower loss than 2017's, with the worst of their seeds
              better than the best of its
     """
-    left, right = plots.panels(1, 2, width=4.6, height=4.4, share=False)
+    left, right = plots.panels(1, 2, width=4.6, height=4.4)
     found = {name: [row["test"] for row in rows_of(name)] for name in CHANGES}
     timed = ["2017", *SAME_TIME]
     quick = {name: [row["test"] for row in rows_of(name, "same time")] for name in timed}
     shown = {name: values for name, values in found.items() if max(values) < FAILED}
+    quick = {name: quick.get(name, [math.nan]) for name in shown}  # a row for a row
     for ax, panel, title in ((left, shown, "the same steps"), (right, quick, "the same time")):
         seeds.dots(panel, ax, title, "bits per character")
         ax.axvline(statistics.median(found["2017"]), color=plots.GREY, linewidth=1, zorder=0)
@@ -406,11 +407,13 @@ def draw_long() -> float:
             ax.plot(list(PLACES), row, ".", color=line.get_color(), alpha=0.5)
         print(f"{name:18}" + "  ".join(f"{one:.2f}" for one in middle))
         more[name] = middle[-1] - middle[0]
-    print(f"\n{'rotary, first and last places':32}{'as in training':>18}", end="")
-    print(f"{'slow ones slower':>20}{'fast ones slower':>20}")
+    print("\nrotary (trained anew), first and last places")
+    print(f"{'':8}{'as in training':>18}{'slow ones slower':>20}{'fast ones slower':>20}")
     for one in read(LESSON, "turned"):
         ends = [f"{one[name][0]:.2f}  {one[name][-1]:.2f}" for name in one if name != "seed"]
-        print(f"seed {one['seed']:<27}{ends[0]:>18}{ends[1]:>20}{ends[2]:>20}")
+        label, style = None if one["seed"] else "rotary, trained anew", {"mfc": "none", "lw": 0.8}
+        ax.plot(list(PLACES), one["as in training"], "D:", c=plots.ORANGE, label=label, **style)
+        print(f"seed {one['seed']:<3}{ends[0]:>18}{ends[1]:>20}{ends[2]:>20}")
     ax.axvline(0.5, color=plots.GREY, linewidth=1, linestyle="--", label="trained up to here")
     ax.set(xlabel="place in the text", ylabel="bits per token")
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
