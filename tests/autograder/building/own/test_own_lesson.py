@@ -145,7 +145,7 @@ def _is_in_the_book_after_the_others(course):
     run(course, "book", "--to", "../book")  # Sphinx accepts it without a warning
     text = (course.parent / "book" / "source" / "index.md").read_text(encoding="utf-8")
     assert re.findall(r"^(\d\d · .*): ", text, re.MULTILINE)[-2:] == [
-        "20 · Modern decoder",
+        "21 · Answers",
         "50 · Running average",
     ]
     assert (course.parent / "book" / "html" / OWN / f"{OWN}.html").is_file()
