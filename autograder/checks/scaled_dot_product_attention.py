@@ -141,7 +141,7 @@ MASKED = "with a mask and return_weights"
         "A forbidden key must get the weight 0",
         "With return_weights=True return the pair context, weights",
         "say why dot products of long vectors are large",
-        "Scores of ±1000 are fine",
+        "Scores of ±1000 must work",
     ),
     stages={PLAIN: 1, LEADING: 1, MASKED: 1},
 )
