@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pydantic.dataclasses
-
 from autograder import ROOT, CourseError
 
 NAMES = ("class/course.toml", "course.toml")
@@ -33,14 +31,6 @@ USUAL = Care()
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command of the course's own: its module, and what the list of commands says of it."""
-
-    module: str
-    help: str
-
-
-@pydantic.dataclasses.dataclass(frozen=True, config={"extra": "forbid"})
 class CourseFacts:
     """What the grader knows of the course that it grades; ``autograder.toml`` explains it.
 
@@ -52,7 +42,7 @@ class CourseFacts:
     words      parts of lessons' names that are written otherwise: {"gpu": "GPU"}
     joined     the same of several words: {"Multi head": "Multi-head"}
     idioms     lines of solutions that may stand in a release
-    commands   the course's own, by name
+    commands   the course's own: {name: {"module": …, "help": …}}
     care       for kinds of care, the lesson from which on they cost and its words that ask for
                them: {"device": ["15_language_models", "…"]}
     """
@@ -66,20 +56,16 @@ class CourseFacts:
     words: Mapping[str, str] = field(default_factory=dict)
     joined: Mapping[str, str] = field(default_factory=dict)
     idioms: Sequence[str] = ()
-    commands: Mapping[str, Command] = field(default_factory=dict)
-    care: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    commands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    care: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def facts(path: Path) -> CourseFacts:
     """What the file says; raises CourseError where something is missing or not understood."""
     try:
         return CourseFacts(**tomllib.loads(path.read_text(encoding="utf-8")))
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except (OSError, ValueError) as error:
-        why = str(error)
-    raise CourseError(f"{path} does not say what course this is ({why})")
+    except (OSError, ValueError, TypeError) as error:
+        raise CourseError(f"{path} does not say what course this is ({error})") from None
 
 
 try:

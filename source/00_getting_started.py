@@ -42,8 +42,9 @@ ax = experiments.translation(number)
 ax = experiments.translation(700_610)
 
 # %% [markdown]
-# *The same map for 700610.* Where *tausend* should begin, the model looks at *thousand*, and yet it
-# writes *sechs*. So where a model looks need not tell you what it will do; see lesson 17.
+# *The same map for 700610, which it gets wrong.* Where *tausend* should begin, the model looks at
+# *thousand*, and yet it writes *sechs*. So where a model looks need not tell you what it will do;
+# see lesson 17.
 #
 # ## Working in the notebook
 # Every lesson is a notebook like this one: text, pictures, and functions that you complete.

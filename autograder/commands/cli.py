@@ -42,13 +42,13 @@ COMMANDS = {  # by what somebody wants to do; what each says of itself
         "new-lesson": "begin a lesson of your own, in a folder of yours",
         "book": "build the course as a web page",
     },
-    "Of this course": {name: command.help for name, command in COURSE.commands.items()},
+    "Of this course": {name: command["help"] for name, command in COURSE.commands.items()},
 }
 MODULES = {
     name: f"autograder.commands.{name.replace('-', '_')}"
     for commands in COMMANDS.values()
     for name in commands
-} | {name: command.module for name, command in COURSE.commands.items()}
+} | {name: command["module"] for name, command in COURSE.commands.items()}
 NOBODY_READS = 141  # the exit status of a program whose output is closed, as a shell gives it
 
 

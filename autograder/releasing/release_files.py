@@ -107,7 +107,7 @@ def _modules(known: list[Lesson], hidden: set[Path]) -> set[Path]:
         said += "".join(f"{cell.source}\n" for cell in cells)
     starts += [f"{name}.__main__" for name in PROGRAM.findall(said)]
     own = COURSE.commands.items()
-    starts += [command.module for name, command in own if f"autograder {name}" in said]
+    starts += [command["module"] for name, command in own if f"autograder {name}" in said]
     packages = (COURSE.library, "autograder")
     return set(imports.modules(starts, ROOT, packages, hidden, by_name=True))
 
