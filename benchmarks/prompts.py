@@ -62,9 +62,7 @@ class Model:
     """The published model: what it says, as a set, and what of that would be a word."""
 
     def __init__(self) -> None:
-        file = smollm2.read()
-        self.model = smollm2.load(ModernDecoder, file)
-        self.tokens = smollm2.Tokens(file, bpe_encode)
+        self.model, self.tokens = smollm2.opened(ModernDecoder, bpe_encode)
 
     def says(self, kind: str, text: str) -> set[Any]:
         """The best next token of a text; of a question, the words that begin the answer."""

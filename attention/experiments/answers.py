@@ -82,8 +82,7 @@ def few_bits(
 @torch.no_grad()
 def rounded_again(bits: int, quantize: Piece, seed: int | None = None) -> dict[str, Any]:
     """Perplexity and an answer of SmolLM2 when its 4 bits are rounded again; 5: as it is."""
-    file = smollm2.read()
-    tokens, model = smollm2.Tokens(file, bpe_encode), smollm2.load(ModernDecoder, file)
+    model, tokens = smollm2.opened(ModernDecoder, bpe_encode)
     if bits < 5:
         model = rounded(model, "layers", bits, "32 numbers", quantize, seed)
     ids = torch.tensor([tokens.encode(novels.split()[2][: 8 * TOKENS])[: TOKENS + 1]])

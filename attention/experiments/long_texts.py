@@ -50,8 +50,8 @@ def reader(model: str) -> tuple[Any, Callable[[str], list[int]]]:
     """A model by its name, and the function that cuts a text into ids."""
     if model == SMALL:
         return small_writer.load(ModernDecoder), lambda text: tokens_of(text).tolist()
-    file = smollm2.read()
-    return smollm2.load(ModernDecoder, file), smollm2.Tokens(file, bpe_encode).encode
+    decoder, tokens = smollm2.opened(ModernDecoder, bpe_encode)
+    return decoder, tokens.encode
 
 
 def text_of(seed: int) -> str:

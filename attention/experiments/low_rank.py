@@ -66,12 +66,6 @@ def exchanged(pairs: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, st
 # The measurements
 
 
-def opened() -> tuple[Any, Any]:
-    """The published model, and its tokens."""
-    file = smollm2.read()
-    return smollm2.load(ModernDecoder, file), smollm2.Tokens(file, bpe_encode)
-
-
 def answers(model: Any, tokens: Any, questions: Sequence[str]) -> list[str]:
     """What the model answers, always with the best token."""
     rows = [low_rank.asked(tokens, question) for question in questions]
@@ -96,12 +90,12 @@ def measured(model: Any, tokens: Any) -> dict[str, Any]:
 
 def untaught() -> dict[str, Any]:
     """The published model as it is."""
-    return measured(*opened())
+    return measured(*smollm2.opened(ModernDecoder, bpe_encode))
 
 
 def taught(arm: str, rate: float, seed: int, LowRank: Piece, answer_loss: Piece) -> dict[str, Any]:
     """Teach the published model German numbers below 1 000, and measure it."""
-    model, tokens = opened()
+    model, tokens = smollm2.opened(ModernDecoder, bpe_encode)
     torch.manual_seed(seed)
     if arm in RANKS:
         low_rank.insert(model, LowRank, RANKS[arm])

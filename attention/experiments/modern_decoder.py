@@ -328,9 +328,7 @@ def writer(
     if not smollm2.available():
         how = f"SmolLM2 is not here. {smollm2.SOURCE.command()} fetches it, 98 MB, then try again."
         return lambda text, length: how
-    file = smollm2.read()
-    tokens = smollm2.Tokens(file, bpe_encode)
-    model = smollm2.load(ModernDecoder, file, **changed)
+    model, tokens = smollm2.opened(ModernDecoder, bpe_encode, **changed)
 
     def goes_on(text: str, length: int) -> str:
         ids = torch.tensor([tokens.encode(text)])

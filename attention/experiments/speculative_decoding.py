@@ -159,8 +159,7 @@ def small_writer_with_counts(
 
 def smollm2_with_copies(answer: str, k: int, accept: Piece) -> dict[str, Any]:
     """SmolLM2's best answer, with drafts that are copied from the text so far; k = 0: without."""
-    file = smollm2.read()
-    tokens, model = smollm2.Tokens(file, bpe_encode), smollm2.load(ModernDecoder, file)
+    model, tokens = smollm2.opened(ModernDecoder, bpe_encode)
     ids = torch.tensor(tokens.encode(smollm2.prompt([("user", ASKED[answer])])))
     begin = time.process_time()
     best = generate_with_cache(model, ids[None], lambda scores: scores.argmax(dim=1), 100)[0]

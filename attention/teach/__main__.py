@@ -20,6 +20,7 @@ from attention.provided.models.decoders import smollm2
 from attention.tokens_and_positions import bpe_encode
 from attention.train.command import status_of
 from attention.train.core import low_rank
+from attention.train.core.sampling import check_seed
 from attention.train.corpora.texts import decode
 from attention.train.runs.settings import Parser
 from autograder.terminal_output import readable, replace_what_cannot_be_shown
@@ -74,15 +75,13 @@ def run(options: argparse.Namespace) -> int:
     """Teach with parsed options; returns the exit status."""
     check(options)
     lesson, pairs = low_rank.lesson(), read(options.file)
-    file = smollm2.read()
-    model = smollm2.load(ModernDecoder, file)
+    model, tokens = smollm2.opened(ModernDecoder, bpe_encode)
     torch.manual_seed(options.seed)
     low_rank.insert(model, lesson.LowRank, options.rank)
     count = sum(weight.numel() for weight in low_rank.updates(model).values())
     print(f"{readable(len(pairs))} examples; {readable(count)} numbers learn", flush=True)
     begin = time.monotonic()
     how = (lesson.answer_loss, options.steps, options.rate, options.seed)
-    tokens = smollm2.Tokens(file, bpe_encode)
     watch(low_rank.teach(model, tokens, pairs, *how, bfloat16=options.bfloat16), options)
     low_rank.save(options.to, model, options.rank)
     name = shlex.quote(str(options.to))
@@ -97,8 +96,7 @@ def check(options: argparse.Namespace) -> None:
             raise ValueError(f"--{name} must be at least 1, not {value}")
     if not 0 < options.rate < math.inf:
         raise ValueError(f"--rate must be above 0, not {options.rate}")
-    if not 0 <= options.seed < 2**62:
-        raise ValueError(f"--seed must be at least 0 and below 2^62, not {options.seed}")
+    check_seed(options.seed)
     if options.to.exists():
         raise ValueError(f"{options.to} is there already: name another file with --to")
     if not options.to.absolute().parent.is_dir():

@@ -65,13 +65,14 @@ def published(device: torch.device, change: Callable[[Any], object] | None = Non
     change  what is still to be done with the model before it is used
     Raises ModelFileError if its file is missing or altered.
     """
-    file = smollm2.read()
-    model = furnish(smollm2.load(ModernDecoder, file, collected.own("unpack_q4"))).to(device)
+    unpack = collected.own("unpack_q4")
+    model, tokens = smollm2.opened(ModernDecoder, bpe_encode, unpack_q4=unpack)
+    model = furnish(model).to(device)
     if change is not None:
         change(model)
     quick = None if collected.placed() else QuickDecoder(model)
     settings = {"length": smollm2.ROOM, "window": None}
-    return Run(model, smollm2.Tokens(file, bpe_encode), settings, quick=quick)
+    return Run(model, tokens, settings, quick=quick)
 
 
 def encode(run: Run, prompt: str) -> list[int]:

@@ -81,5 +81,10 @@ def check(options: argparse.Namespace) -> None:
         raise ValueError(f"--temperature must be at least 0, not {options.temperature}")
     if not 0 < options.top_p <= 1:
         raise ValueError(f"--top-p must be above 0 and at most 1, not {options.top_p}")
-    if not 0 <= options.seed < 2**62:
-        raise ValueError(f"--seed must be at least 0 and below 2^62, not {options.seed}")
+    check_seed(options.seed)
+
+
+def check_seed(seed: int) -> None:
+    """Raise ValueError, with one sentence, for a seed that is none."""
+    if not 0 <= seed < 2**62:
+        raise ValueError(f"--seed must be at least 0 and below 2^62, not {seed}")

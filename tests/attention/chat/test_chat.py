@@ -12,11 +12,9 @@ import pytest
 import attention
 from attention.chat import __main__ as chat
 from attention.chat import mine
-from attention.provided.models import gguf
 from attention.provided.models.decoders import smollm2
 from attention.train.pieces import collected
 from autograder.pieces import RECORD, Piece
-from tests import small_chat_model
 
 LIBRARY = Path(attention.__file__).parent
 LESSONS = {
@@ -43,19 +41,12 @@ def pieces(folder, change):
     return str(folder)
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("chat") / smollm2.NAME
-    small_chat_model.write(path)
-    return gguf.GGUF(path)
-
-
 @pytest.fixture
-def talk(file, monkeypatch, capsys):
+def talk(chat_file, monkeypatch, capsys):
     """A function that runs the command on lines of input; returns its status and what it prints."""
 
     def run(lines, *words):
-        monkeypatch.setattr(smollm2, "read", lambda: file)
+        monkeypatch.setattr(smollm2, "read", lambda: chat_file)
         monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
         status = chat.main(["--length", "8", "--temperature", "3", *words])
         return status, *capsys.readouterr()

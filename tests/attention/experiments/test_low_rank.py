@@ -4,16 +4,16 @@ import pytest
 
 from attention.answers import LowRank, answer_loss
 from attention.experiments import low_rank as experiments
-from attention.provided.models import gguf
+from attention.modern_decoder import ModernDecoder
 from attention.provided.models.decoders import smollm2
+from attention.tokens_and_positions import bpe_encode
 from tests import small_chat_model
 
 
 @pytest.fixture
-def small(tmp_path, monkeypatch):
+def small(chat_file, monkeypatch):
     """A tiny model in place of the published one."""
-    small_chat_model.write(tmp_path / smollm2.NAME)
-    monkeypatch.setattr(smollm2, "read", lambda: gguf.GGUF(tmp_path / smollm2.NAME))
+    monkeypatch.setattr(smollm2, "read", lambda: chat_file)
     monkeypatch.setattr(experiments, "LAYERS", {"SwiGLU of the last layer": 1})
 
 
@@ -33,7 +33,7 @@ def test_exchanged_answers_are_the_same_ones_elsewhere():
 
 
 def test_questions_are_answered_together_as_alone(small):
-    model, tokens = experiments.opened()
+    model, tokens = smollm2.opened(ModernDecoder, bpe_encode)
     questions = ["the cat", "o'clock, and that was that"]
     together = experiments.answers(model, tokens, questions)
     assert together == [experiments.answers(model, tokens, [one])[0] for one in questions]

@@ -6,26 +6,17 @@ import sys
 import pytest
 
 from attention.chat import __main__ as chat
-from attention.provided.models import gguf
 from attention.provided.models.decoders import smollm2
 from attention.teach import __main__ as teach
 from attention.train.core import low_rank
-from tests import small_chat_model
 
 TEXT = "the cat\tsat on the mat\n\nthat mat\tisn't there\n"
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("teach") / smollm2.NAME
-    small_chat_model.write(path)
-    return gguf.GGUF(path)
-
-
 @pytest.fixture
-def learn(file, tmp_path, monkeypatch, capsys):
+def learn(chat_file, tmp_path, monkeypatch, capsys):
     """A function that runs the command on a text; returns its status and what it prints."""
-    monkeypatch.setattr(smollm2, "read", lambda: file)
+    monkeypatch.setattr(smollm2, "read", lambda: chat_file)
     monkeypatch.chdir(tmp_path)
 
     def run(text, *words):

@@ -6,7 +6,7 @@ import torch
 from attention.answers import LowRank, answer_loss
 from attention.modern_decoder import ModernDecoder
 from attention.provided.data.tokens import EOS, PAD
-from attention.provided.models import gguf, model_file
+from attention.provided.models import model_file
 from attention.provided.models.decoders import smollm2
 from attention.provided.models.model_file import ModelFileError
 from attention.tokens_and_positions import bpe_encode
@@ -17,21 +17,14 @@ PAIRS = [("the cat", "sat on the mat"), ("o'clock", "12")]
 IDS = torch.arange(3, 40).view(1, -1)
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("low_rank") / smollm2.NAME
-    small_chat_model.write(path)
-    return gguf.GGUF(path)
-
-
 @pytest.fixture
-def model(file):
-    return smollm2.load(ModernDecoder, file)
+def model(chat_file):
+    return smollm2.load(ModernDecoder, chat_file)
 
 
 @pytest.fixture(scope="module")
-def tokens(file):
-    return smollm2.Tokens(file, bpe_encode)
+def tokens(chat_file):
+    return smollm2.Tokens(chat_file, bpe_encode)
 
 
 def taught(model, tokens, seed=0, steps=6):
@@ -61,8 +54,8 @@ def test_a_row_is_the_question_as_it_is_asked_then_the_answer_and_its_end(tokens
         assert (tokens.decode(rest[:-1]), rest[-1]) == (answer, EOS)
 
 
-def test_teaching_lowers_the_loss_by_the_updates_alone_and_comes_out_again(file, tokens):
-    models = [smollm2.load(ModernDecoder, file) for _ in range(3)]
+def test_teaching_lowers_the_loss_by_the_updates_alone_and_comes_out_again(chat_file, tokens):
+    models = [smollm2.load(ModernDecoder, chat_file) for _ in range(3)]
     before = kept(models[0])
     losses = [
         taught(model, tokens, seed, 30) for model, seed in zip(models, (0, 0, 1), strict=True)
@@ -76,22 +69,24 @@ def test_teaching_lowers_the_loss_by_the_updates_alone_and_comes_out_again(file,
             assert torch.equal(weight, before[name.replace(".linear.", ".")])
 
 
-def test_merged_it_computes_the_same_with_the_parts_that_it_had(file, model, tokens):
+def test_merged_it_computes_the_same_with_the_parts_that_it_had(chat_file, model, tokens):
     taught(model, tokens)
     scores = model(IDS)[0]
     low_rank.merge(model)
     torch.testing.assert_close(model(IDS)[0], scores, rtol=1e-4, atol=1e-4)
-    untaught = smollm2.load(ModernDecoder, file)
+    untaught = smollm2.load(ModernDecoder, chat_file)
     assert model.state_dict().keys() == untaught.state_dict().keys()
     assert (untaught(IDS)[0] - scores).abs().max() > 1e-2
 
 
-def test_a_file_of_the_updates_alone_brings_back_what_was_taught(file, model, tokens, tmp_path):
+def test_a_file_of_the_updates_alone_brings_back_what_was_taught(
+    chat_file, model, tokens, tmp_path
+):
     taught(model, tokens)
     path = tmp_path / "lora.safetensors"
     low_rank.save(path, model, rank=3)
     assert model_file.load(path)[0].keys() == low_rank.updates(model).keys()
-    other = smollm2.load(ModernDecoder, file)
+    other = smollm2.load(ModernDecoder, chat_file)
     low_rank.load(path, other, LowRank)
     assert torch.equal(other(IDS)[0], model(IDS)[0])
 

@@ -85,6 +85,17 @@ def load(
     return load_llama(model, weights, lambda weight, _: weight).eval()
 
 
+def opened(
+    ModernDecoder: Callable[..., Any], bpe_encode: Callable[..., list[int]], **changed: Any
+) -> tuple[Any, "Tokens"]:
+    """The published model and its tokens, from the fetched file; raises as `read` does.
+
+    changed  what else `load` takes
+    """
+    file = read()
+    return load(ModernDecoder, file, **changed), Tokens(file, bpe_encode)
+
+
 def prompt(messages: Sequence[tuple[str, str]], system: str = SYSTEM) -> str:
     """Messages as the model was trained to read them, up to where its answer begins.
 
