@@ -1,4 +1,4 @@
-"""How SmolLM2 answers in the course's layers, beside transformers and llama.cpp.
+"""How SmolLM2 answers in the course's layers, beside transformers.
 
     python -m benchmarks.chat [--rounds 5] [--length 100] [--threads 1 2]
     python -m benchmarks.chat --questions
@@ -6,15 +6,11 @@
 The first prints how far the scores are from those of transformers' LlamaForCausalLM with the same
 weights, in float32; how long each takes for a token, one text, the best token each time, in rounds
 one after the other, by the clock and in processor time, which what else runs disturbs less; and the
-most memory that a process of each takes. llama.cpp reads the file's own 4 bits; it is compared if
-`llama_cpp` can be imported. The second asks ten questions. It needs what `autograder data fetch
-smollm2` fetches, and transformers, `pip install -e '.[peers]'`.
+most memory that a process of each takes. The second asks ten questions. It needs what `autograder
+data fetch smollm2` fetches, and transformers, `pip install -e '.[peers]'`.
 """
 
 import argparse
-import contextlib
-import itertools
-import resource
 import statistics
 import subprocess
 import sys
@@ -72,22 +68,7 @@ def of_transformers():
     return goes_on
 
 
-def of_llama_cpp():
-    """The same by llama.cpp, with the file as it is."""
-    from llama_cpp import Llama
-
-    path = str(smollm2.SOURCE.folder / smollm2.NAME)
-    threads = torch.get_num_threads()
-    model = Llama(path, n_ctx=1024, n_threads=threads, n_threads_batch=threads, verbose=False)
-
-    def goes_on(ids, length):
-        model.reset()
-        return list(itertools.islice(model.generate(ids, temp=0.0, repeat_penalty=1.0), length))
-
-    return goes_on
-
-
-WAYS = {"the course": ours, "transformers": of_transformers, "llama.cpp": of_llama_cpp}
+WAYS = {"the course": ours, "transformers": of_transformers}
 
 
 def twin(model):
@@ -138,10 +119,7 @@ def faithful(file, tokens):
 def speed(ids, length, rounds, threads):
     """Print how many tokens a second each way writes, and the ratios to transformers."""
     torch.set_num_threads(threads)
-    ways = {}
-    for name, make in WAYS.items():
-        with contextlib.suppress(ModuleNotFoundError):
-            ways[name] = make()
+    ways = {name: make() for name, make in WAYS.items()}
     for write_on in ways.values():
         write_on(ids, 8)  # so that nobody pays for the start
     taken, wrote = {name: [] for name in ways}, {}
@@ -171,17 +149,17 @@ def memory(name, length):
 
     Transformers' model is made of one of the course's, which is there meanwhile.
     """
-    before = in_use()
+    before = in_use("VmRSS")
     write_on = WAYS[name]()
     write_on(list(range(40, 80)), length)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{name:>14}: {in_use():.0f} MiB, {before:.0f} of them before; at most {most:.0f}")
+    now, most = in_use("VmRSS"), in_use("VmHWM")
+    print(f"{name:>14}: {now:.0f} MiB, {before:.0f} of them before; at most {most:.0f}")
 
 
-def in_use():
-    """The memory that this process has now, in MiB; on Linux."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
+def in_use(what):
+    """The memory that this process has now (VmRSS) or had at most (VmHWM), in MiB; on Linux."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition(f"{what}:")[2].split()[0]) / 1024
 
 
 def questions(tokens):
