@@ -1,25 +1,21 @@
 """Search one's own notes: `python -m attention.search "question" FILES…`.
 
-Texts, Markdown, reStructuredText, Python, notebooks and PDFs are cut into passages. A published
-Transformer, in the layers of the lessons, turns each passage and the question into a vector, and
-those passages are shown whose vectors are nearest to the question's. Vectors are kept in an index:
-the next search in the same files only reads what has changed.
+Texts, Markdown, Python and notebooks are cut into passages. A published Transformer, in the layers
+of the lessons, turns each passage and the question into a vector, and those passages are shown
+whose vectors are nearest to the question's. Vectors are kept in an index: the next search in the
+same files only makes those of new passages.
 """
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from attention import published_model
 from attention.provided.models.bert import minilm
-from attention.search import index as indexes
-from attention.search import mine, reading
+from attention.search import index, mine, reading
 from attention.search import model as models
-from attention.search.index import File, Index
 from attention.search.model import Model
 from attention.search.passages import Passage
 from attention.train.command import status_of
@@ -28,27 +24,20 @@ from attention.train.runs.settings import Parser
 from autograder.terminal_output import printable, replace_what_cannot_be_shown
 
 PROGRAM = "python -m attention.search"
-NOTHING_FOUND = 3
 STOPPED = "stopped; what was read so far is kept in the index"
 EXCERPT = 300  # characters of a passage that are shown
-Found = tuple[float, list[int]]  # the cosine of a text, and the rows of an index that have it
+Place = tuple[Path, Passage]
 
 
 def parser() -> Parser:
     """The argument parser of the command."""
     made = Parser(
         prog=PROGRAM,
-        description="Search texts, Markdown, reStructuredText, Python, notebooks and PDFs for what "
-        "answers a question. Exit status: 0 if passages are shown, 1 if something is wrong, "
-        f"{NOTHING_FOUND} if the files hold no passage.",
+        description="Search texts, Markdown, Python and notebooks for what answers a question.",
     )
     made.add_argument("question", help="what you want to know, or words of it")
     made.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a file, or a folder")
     made.add_argument("--top", type=int, default=5, metavar="K", help="passages to show (5)")
-    made.add_argument("--json", action="store_true", help="print a list of passages as JSON")
-    made.add_argument(
-        "--index", type=Path, metavar="INDEX", help="keep the index here (default: .cache/search)"
-    )
     made.add_argument(
         "--small", action="store_true", help="search with the small model that the course contains"
     )
@@ -84,20 +73,21 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--top must be at least 1, not {options.top}")
     if options.files and not any(place.exists() for place in options.files):
         raise ValueError(f"there is no {' and no '.join(map(str, options.files))}")
-    if options.index and options.index.suffix.lower() in reading.KINDS:
-        raise ValueError(f"--index {options.index} would overwrite a text: give it another ending")
     model = open_model(options)
-    path = options.index or indexes.default_path(options.files, model)
-    found = indexes.renewed(options.files, path, model, note, progress)
-    rows = nearest(options.question, found, model, options.top)
-    if options.json:
-        shown = json.dumps(list(described(rows, found)), indent=1, ensure_ascii=False)
-        print(printable(shown))
-    elif rows:
-        show(rows, found)
-    else:
-        note("no passage was found to search")
-    return 0 if rows else NOTHING_FOUND
+    found: dict[str, list[Place]] = {}  # of equal passages all
+    for path, one in passages(options.files, model):
+        found.setdefault(" ".join(one.text.split()), []).append((path, one))
+    if not found:
+        raise ValueError("no passage was found to search")
+    if (pieces := model.count(options.question)) > (most := model.max_length - 2):
+        note(f"the question has {pieces} word pieces: only the first {most} of them are read")
+    asked = model.vectors([options.question])  # (1, d_model)
+    texts, places = [*found], [*found.values()]
+    made = index.vectors(texts, index.path_of(options.files, model), model, note, progress)
+    cosines, best = published_model.search(asked, made, min(options.top, len(texts)))  # (1, k) each
+    for rank, (cosine, row) in enumerate(zip(cosines[0].tolist(), best[0].tolist(), strict=True)):
+        show(rank + 1, cosine, places[row])
+    return 0
 
 
 def open_model(options: argparse.Namespace) -> Model:
@@ -123,55 +113,36 @@ def progress(sentence: str) -> None:
         note(sentence)
 
 
-def nearest(question: str, found: Index, model: Model, top: int) -> list[Found]:
-    """The passages that are nearest to a question, the nearest first.
-
-    Returns the cosine of each text, and the rows in which it stands, of equal ones all.
-    """
-    places: dict[str, list[int]] = {}
-    for row, (_, one) in enumerate(found.rows):
-        places.setdefault(" ".join(one.text.split()), []).append(row)
-    if not places:
-        return []
-    if (pieces := model.count(question)) > (most := model.max_length - 2):
-        note(f"the question has {pieces} word pieces: only the first {most} of them are read")
-    asked, every = model.vectors([question]), [*places.values()]  # (1, d_model)
-    vectors = found.vectors[[rows[0] for rows in every]]
-    cosines, best = published_model.search(asked, vectors, min(top, len(every)))  # (1, k) each
-    rows = [every[place] for place in best[0].tolist()]
-    return list(zip(cosines[0].tolist(), rows, strict=True))
+def passages(files: Sequence[Path], model: Model) -> Iterator[Place]:
+    """The passages of files and folders; whatever is wrong with one is said."""
+    for path, problem in reading.files(files):
+        try:
+            if problem:
+                raise reading.ReadingError(problem)
+            content, kind = reading.contents(path), reading.kind_of(path)
+            found, said = reading.read(content, kind, model.pieces, model.count)
+        except reading.ReadingError as error:
+            found, said = [], str(error)
+        if said:
+            note(f"{path} {said}")
+        yield from ((path, one) for one in found)
 
 
-def described(rows: Iterable[Found], found: Index) -> Iterable[dict[str, Any]]:
-    """Passages as dicts; a place has a unit: line, cell or page; and the same text has others."""
-    for cosine, (row, *others) in rows:
-        also = [place_of(*found.rows[other]) for other in others]
-        text = found.rows[row][1].text
-        yield {**place_of(*found.rows[row]), "cosine": round(cosine, 4), "also": also, "text": text}
+def show(rank: int, cosine: float, places: Sequence[Place]) -> None:
+    """Print a passage: the first place where it stands, how near it is, and its beginning."""
+    (path, one), *others = places
+    unit = "cell" if reading.kind_of(path) == "notebook" else "line"
+    place = f"{unit} {one.first}" if one.first == one.last else f"{unit}s {one.first} to {one.last}"
+    more = f" · the same in {len(others)} more" if others else ""
+    print(printable(f"{rank}. {shown_path(path)}, {place} · cosine {cosine:.2f}{more}"))
+    text = " ".join(one.text.split())
+    print(printable(f"   {text if len(text) <= EXCERPT else text[:EXCERPT] + ' …'}"), flush=True)
 
 
-def place_of(file: File, one: Passage) -> dict[str, Any]:
-    """Where a passage is."""
-    unit = reading.UNITS.get(reading.kind_of(Path(file.path)), "line")
-    return {"file": shown_path(file.path), "unit": unit, "first": one.first, "last": one.last}
-
-
-def shown_path(path: str) -> str:
+def shown_path(path: Path) -> str:
     """A path as it is best read: from the folder where one is, if the file is in it."""
-    inside = os.path.relpath(path) if os.path.splitdrive(path)[0] == "" else path
-    return path if inside.startswith(os.pardir) else inside
-
-
-def show(rows: Iterable[Found], found: Index) -> None:
-    """Print passages for people."""
-    for rank, one in enumerate(described(rows, found), 1):
-        first, last, unit = one["first"], one["last"], one["unit"]
-        place = f"{unit} {first}" if first == last else f"{unit}s {first} to {last}"
-        more = f" · the same in {len(one['also'])} more" if one["also"] else ""
-        print(printable(f"{rank}. {one['file']}, {place} · cosine {one['cosine']:.2f}{more}"))
-        text = " ".join(one["text"].split())
-        print(printable(f"   {text if len(text) <= EXCERPT else text[:EXCERPT] + ' …'}"))
-    sys.stdout.flush()
+    inside = os.path.relpath(path) if path.drive == "" else str(path)
+    return str(path) if inside.startswith(os.pardir) else inside
 
 
 if __name__ == "__main__":

@@ -1,9 +1,6 @@
 """A published model that turns texts into vectors: all-MiniLM-L6-v2, or its small stand-in."""
 
-import functools
 import hashlib
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +20,6 @@ from attention.search import passages
 
 LONGEST = 256  # pieces of a text that the published model was trained to read
 TOKENS = 2048  # of a batch, padding included
-DIVIDED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=[^\W\d_A-Z])")  # in a word
 
 
 @dataclass
@@ -54,33 +50,16 @@ class Model:
     def count(self, text: str) -> int:
         """How many word pieces a text has."""
         if text not in self.counted:
-            self.counted[text] = len(self.tokenizer.pieces(as_read(text)))
+            self.counted[text] = len(self.tokenizer.pieces(text))
         return self.counted[text]
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Return the vectors of texts, (N, d_model), in their order."""
-        ids = [self.tokenizer.encode(as_read(text), self.max_length) for text in texts]
+        ids = [self.tokenizer.encode(text, self.max_length) for text in texts]
         made = torch.empty(len(texts), self.d_model)
         for rows in batches([len(row) for row in ids]):
             made[rows] = self.encode(pad([ids[row] for row in rows]))
         return made
-
-
-def as_read(text: str) -> str:
-    """A text as the model reads it: words whole that a line's end divides, letters one by one.
-
-    >>> as_read("an eﬃcient exam-\\nple")
-    'an efficient example'
-    """
-    text = DIVIDED.sub("", text)
-    return text if text.isascii() else "".join(map(_letters, text))
-
-
-@functools.cache
-def _letters(character: str) -> str:
-    """What a character stands for that stands for letters, as ﬁ does; else itself."""
-    letters = unicodedata.normalize("NFKC", character)
-    return letters if letters.isalpha() else character
 
 
 def batches(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[list[int]]:

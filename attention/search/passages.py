@@ -13,14 +13,13 @@ DATA = re.compile(r"[!-~]{300,}")  # no word of any language: a picture in base6
 _WORD = re.compile(r"\S+")
 _MARKDOWN = re.compile(r" {0,3}#{1,6} ")
 _DEFINES = re.compile(r"\s*(@|(async )?def |class )")
-_UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}\s*$")
 Count = Callable[[str], int]  # of a word's pieces
 Word = tuple[int, int, int]  # its begin and end in a text, and its pieces
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a text, and where it is: its first and its last line, cell or page, from 1."""
+    """A part of a text, and where it is: its first and its last line or cell, from 1."""
 
     first: int
     last: int
@@ -32,7 +31,7 @@ def passages(
 ) -> Iterator[Passage]:
     """Cut a text into passages; their places are its lines.
 
-    kind    "text", "markdown", "rst" or "python": what begins a section, and where it may be cut
+    kind    "text", "markdown" or "python": what begins a section, and where it may be cut
     pieces  how many word pieces a passage may have
     count   how many a word has, which is anything without spaces
     """
@@ -51,16 +50,14 @@ def _sections(lines: list[str], kind: str) -> Iterator[int]:
     for number, line in enumerate(lines):
         if kind == "markdown" and line.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
-        following = lines[number + 1] if number + 1 < len(lines) else ""
         heads = {
             "markdown": not fenced and bool(_MARKDOWN.match(line)),
-            "rst": bool(line.strip() and _UNDERLINE.match(following)),
             "python": bool(_DEFINES.match(line)),
         }.get(kind, False)
         if heads and filled:
             yield number
             filled = False
-        filled = filled or bool(line.strip() and not heads and not _UNDERLINE.match(line))
+        filled = filled or bool(line.strip() and not heads)
 
 
 def _cut(text: str, line: int, words: list[Word], pieces: int, code: bool) -> Iterator[Passage]:

@@ -1,7 +1,5 @@
 """Files of several kinds become passages; what cannot be read becomes a sentence."""
 
-import io
-import logging
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,14 +11,11 @@ from attention.search.passages import DATA, PIECES, Count, Passage, passages
 # What is read in a folder, by how its name ends. A file that is named by itself may be called
 # anything: it is read as text.
 KINDS = {
-    **dict.fromkeys((".txt", ".text"), "text"),
-    **dict.fromkeys((".md", ".markdown"), "markdown"),
-    ".rst": "rst",
+    ".txt": "text",
+    ".md": "markdown",
     ".py": "python",
     ".ipynb": "notebook",
-    ".pdf": "pdf",
 }
-UNITS = {"notebook": "cell", "pdf": "page"}  # what a place counts; else lines
 LEFT_OUT = ("__pycache__", "node_modules", "site-packages")  # folders, and hidden ones
 BIGGEST = 1 << 28  # bytes
 
@@ -89,21 +84,15 @@ def read(
     """
     if not content.strip():
         return [], "is empty"
-    if kind == "pdf":
-        parts = [(page, "text") for page in _pages(content)]
-    elif kind == "notebook":
-        parts = list(_cells(_decoded(content)))
-    else:
-        parts = [(_decoded(content).replace("\r\n", "\n").replace("\r", "\n"), kind)]
+    text = _decoded(content)
+    parts = list(_cells(text)) if kind == "notebook" else [(text, kind)]
     found = []
     for number, (text, part) in enumerate(parts, 1):
-        for one in passages(_whole(text), part, pieces, count):
-            found.append(replace(one, first=number, last=number) if kind in UNITS else one)
+        for one in passages(text, part, pieces, count):
+            found.append(replace(one, first=number, last=number) if kind == "notebook" else one)
     data = sum(len(DATA.findall(text)) for text, _ in parts)
     if data and found:
         return found, f"has {data} × 300 or more characters without a space: they are left out"
-    if kind == "pdf" and not found:
-        return [], "has no text: it may be a scan"
     return found, "" if found or kind == "notebook" and not data else "holds no words, only data"
 
 
@@ -112,7 +101,7 @@ def _decoded(content: bytes) -> str:
     if b"\0" in content:
         raise ReadingError("is left out: it is no text in UTF-8")
     try:
-        return utf_8(content)
+        return utf_8(content).replace("\r\n", "\n").replace("\r", "\n")
     except ValueError as error:
         raise ReadingError(f"is left out: it is not UTF-8: {error}") from None
 
@@ -127,28 +116,6 @@ def _cells(text: str) -> Iterator[tuple[str, str]]:
     except Exception:  # whatever nbformat meets in what somebody else has written
         raise ReadingError("is left out: it is no notebook, or a broken one") from None
     for source, cell_type in sources:
-        yield source, "python" if cell_type == "code" else "markdown"
-
-
-def _pages(content: bytes) -> list[str]:
-    """The texts of a PDF's pages."""
-    import pypdf
-    import pypdf.errors
-
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of what it mends
-    try:
-        reader = pypdf.PdfReader(io.BytesIO(content))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise ReadingError("is left out: it is encrypted")
-        return [page.extract_text() for page in reader.pages]
-    except ReadingError:
-        raise
-    except pypdf.errors.DependencyError:  # AES, even without a password, is for `cryptography`
-        raise ReadingError("is left out: it is encrypted") from None
-    except Exception:  # a broken file raises what it likes
-        raise ReadingError("is left out: it is no PDF, or a broken one") from None
-
-
-def _whole(text: str) -> str:
-    """A text without halves of characters, which JSON and PDFs may hold and UTF-8 does not."""
-    return text.encode("utf-8", "replace").decode()
+        # JSON may hold halves of characters, which UTF-8 does not.
+        whole = source.encode("utf-8", "replace").decode()
+        yield whole, "python" if cell_type == "code" else "markdown"

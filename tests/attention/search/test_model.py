@@ -1,29 +1,14 @@
-"""What the model reads of a text, and how texts share a batch."""
+"""How much of a text the model reads, and how texts share a batch."""
 
 import unicodedata
 
 import pytest
-import torch
 
 from attention import published_model
 from attention.provided.models.bert.tokenizer import WordPieceTokenizer
 from attention.search import model as models
 from attention.search import reading
 from attention.search.model import Model
-
-
-@pytest.fixture(scope="module")
-def model():
-    return models.make(*models.open_file(small=True)[:2])
-
-
-def test_letters_that_are_one_sign_and_divided_words_are_read_as_words(model):
-    odd, plain = model.vectors(
-        ["The oﬃce ﬁle: an 𝑖 is de-\n  leted", "The office file: an i is deleted"]
-    )
-    assert torch.equal(odd, plain)
-    kept = "Not - \nhere, Tic-\nTac, 3-\n4, ½, ²"
-    assert models.as_read(kept) == kept
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ def test_a_long_paragraph_is_cut_behind_a_sentence():
     [
         ("markdown", "# A\n\ntext\n\n## B\n\ntext\n\n```sh\n# no heading\n```\n", [1, 5]),
         ("markdown", "# A\n## B\ntext\n", [1]),
-        ("rst", "A\n===\n\ntext\n\nB\n---\n\ntext\n", [1, 6]),
         ("python", "import a\n\n\n@b\ndef f():\n    pass\n\n\nclass C:\n    x = 1\n", [1, 4, 9]),
         ("text", "# A\ntext\n# B\ntext", [1]),
     ],
@@ -50,7 +49,7 @@ def test_data_in_one_line_is_no_passage():
 @settings(deadline=None)
 @given(
     st.text(st.sampled_from("ab .\n#-漢é|"), max_size=400),
-    st.sampled_from(["text", "markdown", "rst", "python"]),
+    st.sampled_from(["text", "markdown", "python"]),
     st.integers(3, 40),
 )
 def test_every_word_is_in_one_passage_at_its_lines(text, kind, pieces):

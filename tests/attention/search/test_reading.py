@@ -1,6 +1,5 @@
 """Files of every kind become passages, and what is wrong with one is told in a sentence."""
 
-import io
 import json
 from pathlib import Path
 
@@ -10,62 +9,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from attention.search import reading
 from attention.search.reading import ReadingError, read
-
-
-def pdf(*texts, password=None):
-    """A PDF with a text on each page."""
-    from pypdf import PdfWriter
-    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
-
-    writer = PdfWriter()
-    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
-    named = {NameObject(key): NameObject(value) for key, value in font.items()}
-    fonts = DictionaryObject({NameObject("/F"): DictionaryObject(named)})
-    for text in texts:
-        page = writer.add_blank_page(300, 300)
-        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-        stream = DecodedStreamObject()
-        stream.set_data(f"BT /F 12 Tf 20 200 Td ({text}) Tj ET".encode())
-        page[NameObject("/Contents")] = stream
-    if password:
-        writer.encrypt(password, algorithm="RC4-128")
-    written = io.BytesIO()
-    writer.write(written)
-    return written.getvalue()
-
-
-def test_a_pdf_has_pages():
-    found, note = read(pdf("Grapes grow here.", "Plums do not."), "pdf")
-    assert [(one.first, one.last, one.text) for one in found] == [
-        (1, 1, "Grapes grow here."),
-        (2, 2, "Plums do not."),
-    ]
-    assert note == ""
-    assert read(pdf(""), "pdf") == ([], "has no text: it may be a scan")
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (pdf("Grapes", password="secret"), "is left out: it is encrypted"),
-        (b"%PDF-1.7 and nothing else", "is left out: it is no PDF, or a broken one"),
-        (pdf("Grapes")[:300], "is left out: it is no PDF, or a broken one"),
-    ],
-)
-def test_a_pdf_that_cannot_be_read(content, sentence):
-    with pytest.raises(ReadingError, match=f"^{sentence}$"):
-        read(content, "pdf")
-
-
-def test_a_pdf_whose_cipher_needs_another_package_is_encrypted(monkeypatch):
-    import pypdf
-
-    def refuse(*_):
-        raise pypdf.errors.DependencyError("cryptography is required")
-
-    monkeypatch.setattr(pypdf.PdfReader, "decrypt", refuse)
-    with pytest.raises(ReadingError, match="is left out: it is encrypted"):
-        read(pdf("Grapes", password="secret"), "pdf")
 
 
 def test_a_notebook_has_cells_without_their_outputs():
@@ -110,7 +53,7 @@ def test_what_is_no_text(content, sentence):
         read(content, "text")
 
 
-@pytest.mark.parametrize("kind", ["text", "pdf", "notebook"])
+@pytest.mark.parametrize("kind", ["text", "notebook"])
 def test_an_empty_file(kind):
     assert read(b" \n", kind) == ([], "is empty")
 
