@@ -1,18 +1,18 @@
-"""`--mine`: talk with what a learner has built, and say what is theirs and how fast it is."""
+"""`--mine`: talk with what a learner has built, and say what is theirs."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 
 from attention import answers, modern_decoder, tokens_and_positions
 from attention.provided.models.decoders import smollm2
 from attention.provided.models.gguf import GGUF
 from attention.train.core.writing import written
 from attention.train.mine.trial import Trial
-from attention.train.mine.using import WIDTH, report_pieces, time_piece, without_wrong
+from attention.train.mine.using import choose, report
 from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
 from attention.train.pieces.collected import Pieces
@@ -69,10 +69,5 @@ def use(folder: Path, file: GGUF) -> None:
     Raises MineError, a ValueError, if there are none.
     """
     pieces = collected.load(folder)
-    trial = ChatTrial(file, pieces)
-    found = without_wrong(trial, trial.run(()))
-    used = [one for one in pieces.own if any(one in ran for ran in found.ran.values())]
-    times = [time_piece(trial, one, found) for one in used]
-    collected.put(pieces, used)
-    console = Console(width=WIDTH, highlight=False, stderr=True)
-    report_pieces(console, pieces, times, NEEDED, "an answer")
+    used = choose(ChatTrial(file, pieces))
+    print(report(pieces, used, NEEDED, "an answer"), file=sys.stderr)

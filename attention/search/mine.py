@@ -1,13 +1,12 @@
-"""`--mine`: search with what a learner has built, and say how exact and how fast it is."""
+"""`--mine`: search with what a learner has built, and say what is theirs."""
 
 import hashlib
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from torch import Tensor
 
 from attention import published_model
@@ -15,8 +14,8 @@ from attention.provided.data.tokens import pad
 from attention.provided.models.bert.files import BertFile
 from attention.search import model as models
 from attention.search.model import Model
-from attention.train.mine.trial import Outcome, Trial, clocked, distance
-from attention.train.mine.using import WIDTH, Timed, report_pieces, time_piece, without_wrong
+from attention.train.mine.trial import Trial
+from attention.train.mine.using import choose, report
 from attention.train.pieces import collected
 from attention.train.pieces.adapters import furnish
 from attention.train.pieces.collected import Pieces
@@ -88,36 +87,15 @@ def use(folder: Path, name: str, file: BertFile) -> Model:
     for one in pieces.own.keys() & {*UNFIT}:
         del pieces.own[one], pieces.library[one]
     library = models.make(name, file)
-    trial = SearchTrial(file, pieces)
-    right = trial.run(())
-    found = without_wrong(trial, right)
-    used = [one for one in pieces.own if any(one in ran for ran in found.ran.values())]
-    times = [_timed(trial, one, found, right) for one in used]
-    collected.put(pieces, used)
-    model = Model(
+    used = choose(SearchTrial(file, pieces))
+    print(report(pieces, used, NEEDED, "a search"), file=sys.stderr)
+    return Model(
         name=f"{name}, with yours",
         sum=_sum(library.sum, pieces, used),
         tokenizer=models.tokenizer(file),
         encode=models.by_pieces(built(file)),
         **models.limits(file),
     )
-    report(pieces, times, trial, model, library)
-    return model
-
-
-def _timed(trial: SearchTrial, name: str, found: Outcome, right: Outcome) -> Timed:
-    """Time a piece, and say how far the result of its part is from the library's."""
-    timed = time_piece(trial, name, found)
-    outcome = trial.run([name], timed.part)
-    return replace(timed, distance=_furthest(right, outcome, timed.part))
-
-
-def _furthest(right: Outcome, other: Outcome, part: str) -> float:
-    """The largest difference of a part's results, 0 where they are the same."""
-    a, b = right.results[part], other.results[part]
-    if isinstance(a, tuple):  # of a search: cosines, and rows
-        a, b = a[0], b[0]
-    return distance(a, b) if isinstance(a, Tensor) else 0.0
 
 
 def _sum(library: str, pieces: Pieces, used: Sequence[str]) -> str:
@@ -127,26 +105,3 @@ def _sum(library: str, pieces: Pieces, used: Sequence[str]) -> str:
         total.update(path.read_bytes())
     total.update(" ".join(used).encode())
     return total.hexdigest()
-
-
-def _least(model: Model, trial: SearchTrial) -> float:
-    """Seconds that the quickest of a few calls takes to encode the trial's texts."""
-    return min(clocked(lambda: model.encode(trial.ids), trial.clock) for _ in range(5))
-
-
-def report(
-    pieces: Pieces, times: Sequence[Timed], trial: SearchTrial, model: Model, library: Model
-) -> None:
-    """Print whose pieces search, and how far and how fast their vectors are."""
-    console = Console(width=WIDTH, highlight=False, stderr=True)
-    report_pieces(console, pieces, times, NEEDED, "a search")
-    furthest = distance(library.encode(trial.ids), model.encode(trial.ids))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yours, ours = (_least(one, trial) for one in (model, library))
-    torch.set_num_threads(threads)
-    console.print(
-        f"All together, vectors are up to {furthest:.0e} from the library's. {len(TEXTS)} texts "
-        f"take {1000 * yours:.0f} ms with yours, {1000 * ours:.0f} ms without --mine, on one core.",
-        soft_wrap=True,
-    )

@@ -24,6 +24,7 @@ from attention.train.corpora.multi30k import CorpusError
 from attention.train.corpora.texts import Corpus
 from attention.train.evaluation import measure, report
 from attention.train.mine import using
+from attention.train.mine.trial import Trial
 from attention.train.pieces import collected
 from attention.train.pieces.collected import Pieces
 from attention.train.runs import settings
@@ -158,7 +159,9 @@ def prepare_pieces(
     folder.refuse_second()
     pieces = collected.load(options.mine)
     print(f"trying your pieces in {pieces.folder} …", flush=True)
-    using.report(pieces, *using.choose(pieces, chosen, corpus, device), chosen)
+    trial = Trial(chosen, corpus, device, pieces)
+    print(using.report(pieces, using.choose(trial), using.needed(chosen), "a training"))
+    print(using.step_times(trial), flush=True)
     return pieces
 
 

@@ -31,9 +31,6 @@ from attention.train.runs.settings import Settings
 
 TRANSLATED = 4  # rows of a small batch, at most LONGEST tokens each
 LONGEST = 16
-ENOUGH = 1.0  # seconds: what takes longer is timed once, all else up to REPEATS times
-REPEATS = 9
-# The parts, in the order in which a piece's time is asked for: the first that uses it counts.
 STEP = "training step"
 
 
@@ -128,42 +125,14 @@ class Trial:
             found.ran[part] = ran
         return found
 
-    def seconds(
-        self, one: Collection[str], other: Collection[str], part: str
-    ) -> tuple[float, float]:
-        """How long a part takes with these pieces, and with those: the least of a few times.
 
-        On a CPU it is one core's time that counts, so a machine that is busy does not matter.
-        """
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self.device.type == "cpu" else threads)
-        works: list[Callable[[], Any]] = []
-        for names in (one, other):
-            collected.put(self.pieces, names)
-            # Two steps begin with a new model, which is not what a training step takes.
-            works.append(self.stepper(self.batch) if part == STEP else self.parts()[part])
-            works[-1]()
-        taken: tuple[list[float], list[float]] = ([], [])
-        while not taken[0] or len(taken[0]) < REPEATS and sum(map(sum, taken)) < ENOUGH:
-            for names, work, times in zip((one, other), works, taken, strict=True):
-                collected.put(self.pieces, names)
-                times.append(clocked(work, self.clock))
-        torch.set_num_threads(threads)
-        return min(taken[0]), min(taken[1])
-
-    @property
-    def clock(self) -> Callable[[], float]:
-        """What a piece is timed by, in seconds."""
-        return time.thread_time if self.device.type == "cpu" else time.perf_counter
-
-
-def clocked(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """How many seconds one call takes by a clock."""
-    begin = clock()
+def clocked(work: Callable[[], Any]) -> float:
+    """How many seconds one call takes."""
+    begin = time.perf_counter()
     work()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return clock() - begin
+    return time.perf_counter() - begin
 
 
 def _flat(model: torch.nn.Module) -> Tensor:

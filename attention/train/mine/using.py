@@ -1,4 +1,4 @@
-"""`--mine`: train with what a student has built, and say what is theirs and how fast it is."""
+"""`--mine`: compute with what a student has built, and say what is theirs."""
 
 import dataclasses
 import json
@@ -6,12 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import torch
-from rich.console import Console
-from rich.table import Table
-
 from attention.train.core.step import Step
-from attention.train.corpora.texts import Corpus
 from attention.train.mine.trial import Outcome, Trial, clocked, culprit, difference, place
 from attention.train.pieces import collected
 from attention.train.pieces.collected import Pieces
@@ -21,45 +16,19 @@ from autograder.pieces import RECORD, MineError, Piece, brief
 from autograder.terminal_output import printable
 
 COPY = "mine"  # in the folder of a run: the pieces that it trains with
-WIDTH = 100
 PATIENCE = 10.0  # seconds: a step that takes longer is not taken again to be timed
 
 
-@dataclasses.dataclass
-class Timed:
-    """A student's piece beside the library's: the part of a training, and seconds of both.
+def choose(trial: Trial) -> list[str]:
+    """Put those of a trial's pieces in use that some part calls and that are right.
 
-    distance  how far the part's result is from the library's, where that is shown
+    Returns their names. What is wrong goes into ``pieces.why``, and the library's takes its place.
     """
-
-    name: str
-    part: str
-    library: float
-    yours: float
-    distance: float | None = None
-
-    @property
-    def ratio(self) -> float:
-        """How many times as long the part takes with the student's piece."""
-        return self.yours / self.library
-
-
-def choose(
-    pieces: Pieces, settings: Settings, corpus: Corpus, device: torch.device
-) -> tuple[list[Timed], dict[str, float]]:
-    """Put those pieces in use that a training needs and that are right; print what was found.
-
-    What is wrong goes into ``pieces.why``, and the library's stays in its place. Returns the times
-    of the pieces, and those of a whole step by whose pieces it is made of.
-    """
-    trial = Trial(settings, corpus, device, pieces)
-    library = trial.run(())
-    right = without_wrong(trial, library)
+    pieces = trial.pieces
+    right = without_wrong(trial, trial.run(()))
     used = [name for name in pieces.own if any(name in ran for ran in right.ran.values())]
-    times = [time_piece(trial, name, right) for name in used]
-    whole = _whole_step(trial, used)
     collected.put(pieces, used)
-    return times, whole
+    return used
 
 
 def without_wrong(trial: Trial, library: Outcome) -> Outcome:
@@ -107,99 +76,42 @@ def _give_up(pieces: Pieces, name: str, problem: str) -> None:
     del pieces.own[name], pieces.library[name]
 
 
-def time_piece(trial: Trial, name: str, together: Outcome) -> Timed:
-    """Time a piece in the first part that uses it, all others being the library's.
+def report(pieces: Pieces, used: Sequence[str], needed: Sequence[str], work: str) -> str:
+    """Say whose pieces some work, such as "a training", is done with, and why: lines of text."""
+    yours = (f"{name} ({pieces.of(name).notebook[:2]})" for name in used)
+    said = [f"Yours, of {pieces.folder}: {', '.join(yours)}."]
+    if not used:
+        said = [f"Nothing in {pieces.folder} is used in {work}."]
+    said += [f"{name}: {why}; the library's is used." for name, why in pieces.why.items()]
+    if unused := len(pieces.own) - len(used):
+        said.append(f"No part of {work}: {unused} more of your pieces.")
+    if left := [name for name in needed if name not in pieces.own and name not in pieces.why]:
+        said.append(f"The library's, for they are not collected: {', '.join(left)}.")
+    return printable("\n".join(said))
 
-    If nothing of the library's calls it, but another piece of the student's does, both are what
-    they are when all of the student's are in use.
-    """
-    part = next(part for part, ran in together.ran.items() if name in ran)
-    every = list(trial.pieces.own)
-    without, within = list[str](), [name]
-    if name not in trial.run([name], part).ran[part]:
-        without, within = [other for other in every if other != name], every
-    return Timed(name, part, *trial.seconds(without, within, part))
 
-
-def _whole_step(trial: Trial, used: Sequence[str]) -> dict[str, float]:
-    """Seconds of a step on a batch of the training's size: of the student's, and of the library's.
-
-    The last is what a training without --mine takes, with its shortcuts.
-    """
-    every, task = trial.corpus.ids["train"], trial.task
+def step_times(trial: Trial) -> str:
+    """How long a step on a batch of the training's size takes, with yours and without --mine."""
+    every, task, settings = trial.corpus.ids["train"], trial.task, trial.settings
     longest = max(task.length(row) for row in every[:500])
-    batch = trial.tensors(every[: max(1, trial.settings.max_tokens // longest)])
-    found = {}
-    for whose, names in (("yours", used), ("the library's", ())):
-        collected.put(trial.pieces, names)
-        found[whose] = _least(trial.stepper(batch))
+    batch = trial.tensors(every[: max(1, settings.max_tokens // longest)])
+    yours = _least(trial.stepper(batch))
+    placed = [name for name in trial.pieces.own if collected.own(name) is not None]
     collected.take_back()
     model = task.prepare(trial.model(), trial.device)
-    fast = Step(model, trial.settings, trial.device, None, task.loss(model, None))
-    return {**found, "without --mine": _least(lambda: fast([batch]).item())}
+    fast = Step(model, settings, trial.device, None, task.loss(model, None))
+    without = _least(lambda: fast([batch]).item())
+    collected.put(trial.pieces, placed)
+    return (
+        f"A step on a whole batch: {1000 * yours:.0f} ms with yours, {1000 * without:.0f} ms "
+        f"without --mine; {settings.steps} steps take about {_time_of(settings.steps * yours)}."
+    )
 
 
 def _least(work: Callable[[], float]) -> float:
     """Seconds of the quickest of two calls, after one that does not count."""
     first = clocked(work)
     return min(clocked(work) for _ in range(2)) if first < PATIENCE else first
-
-
-def table(pieces: Pieces, times: Sequence[Timed]) -> Table:
-    """Every piece that a training uses: whose it is, and how long it takes."""
-    made = Table(box=None, pad_edge=False)
-    for title in ("piece", "lesson", "part"):
-        made.add_column(title)
-    for title in ("library ms", "yours ms", "ratio"):
-        made.add_column(title, justify="right")
-    if far := any(one.distance is not None for one in times):
-        made.add_column("furthest", justify="right")
-    for one in times:
-        lesson = pieces.of(one.name).notebook[:2]
-        numbers = (f"{1000 * one.library:.1f}", f"{1000 * one.yours:.1f}", f"{one.ratio:.2f}")
-        made.add_row(
-            one.name, lesson, one.part, *numbers, *([f"{one.distance:.0e}"] if far else [])
-        )
-    return made
-
-
-def report(
-    pieces: Pieces, times: Sequence[Timed], whole: dict[str, float], settings: Settings
-) -> None:
-    """Print which pieces are the student's, which are not and why, and what that costs."""
-    console = Console(width=WIDTH, highlight=False)
-    report_pieces(console, pieces, times, needed(settings), "a training")
-    yours, library = whole["yours"], whole["the library's"]
-    console.print(
-        f"A step on a whole batch: {1000 * yours:.0f} ms with yours, {1000 * library:.0f} ms with "
-        f"the library's ({yours / library:.1f} times as long), "
-        f"{1000 * whole['without --mine']:.0f} ms without --mine; "
-        f"{settings.steps} steps take about {_time_of(settings.steps * yours)}."
-    )
-
-
-def report_pieces(
-    console: Console, pieces: Pieces, times: Sequence[Timed], needed: Sequence[str], work: str
-) -> None:
-    """Print whose pieces some work, such as "a training", is done with, and why; needed for it."""
-    shown = table(pieces, times)
-    if times:
-        console.print(
-            f"Yours, of {pieces.folder}, each timed with the library's others, on one core:"
-        )
-        console.print(shown)
-    else:
-        console.print(f"Nothing in {pieces.folder} is used in {work}.")
-    for name, why in pieces.why.items():
-        console.print(
-            printable(f"{name}: {why}; the library's is used."), markup=False, soft_wrap=True
-        )
-    unused = [name for name in pieces.own if name not in {one.name for one in times}]
-    if unused:
-        console.print(f"No part of {work}: {len(unused)} more of your pieces.")
-    left = [name for name in needed if name not in pieces.own and name not in pieces.why]
-    if left:
-        console.print(f"The library's, for they are not collected: {', '.join(left)}.")
 
 
 def _time_of(amount: float) -> str:

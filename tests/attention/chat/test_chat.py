@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from attention.chat import mine
 from attention.provided.models.decoders import smollm2
 from attention.train.pieces import collected
 from autograder.pieces import RECORD, Piece
+from tests.attention.train.mine.test_mine import yours
 
 LIBRARY = Path(attention.__file__).parent
 LESSONS = {
@@ -103,7 +103,7 @@ def test_a_learners_pieces_answer_the_same(talk, tmp_path):
     plain = talk("the cat\nthat mat\n")[1]
     status, said, wrong = talk("the cat\nthat mat\n", "--mine", pieces(tmp_path / "own", str))
     assert (status, said) == (0, plain)
-    assert {*re.findall(r"^(\w+) +00 +\w+ +[0-9.]+ ", wrong, re.M)} == {*mine.NEEDED}
+    assert yours(wrong) == {*mine.NEEDED}
     assert "is used" not in wrong and not collected.placed()
 
 

@@ -1,6 +1,5 @@
 """`python -m attention.search`, with the small model: what it prints, and what goes wrong."""
 
-
 import nbformat
 import pytest
 import torch

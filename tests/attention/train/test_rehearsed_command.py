@@ -67,9 +67,8 @@ def test_a_piece_that_makes_its_mask_on_the_cpu_is_left_to_the_library(
     )
     piece = {"name": "causal_mask", "lesson": "masked_attention", "notebook": "06"}
     (tmp_path / RECORD).write_text(json.dumps({"pieces": [piece]}))
-    monkeypatch.setattr(using, "_whole_step", lambda *_: {})
     monkeypatch.setattr(trial, "LONGEST", 3)
     chosen = settings.from_options(command.parser().parse_args(TINY))
     pieces = collected.load(tmp_path)
-    assert using.choose(pieces, chosen, command.read(), device) == ([], {})
+    assert using.choose(trial.Trial(chosen, command.read(), device, pieces)) == []
     assert pieces.why["causal_mask"].startswith("it raises DeviceMismatch: Expected all tensors")

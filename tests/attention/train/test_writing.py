@@ -12,13 +12,13 @@ from attention.language_models import language_model_loss
 from attention.train import __main__ as command
 from attention.train.core.trainer import Trainer
 from attention.train.corpora import texts
-from attention.train.mine import trial, using
+from attention.train.mine import using
 from attention.train.pieces import collected
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import hidden_units
 from attention.train.write_run import open_run
 from autograder.pieces import read
-from tests.attention.train.mine.test_mine import LIBRARY, record
+from tests.attention.train.mine.test_mine import LIBRARY, record, yours
 from tests.cuda import NAME, cuda
 from tests.small_text import TINY, trained, written
 
@@ -190,7 +190,6 @@ def with_pieces(folder, lessons):
 
 @pytest.mark.long
 def test_all_pieces_of_ones_own_have_the_losses_of_the_library(file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(trial, "ENOUGH", 0)
     pieces = with_pieces(tmp_path / "mine", LESSONS)
     assert sorted(name for _, names in LESSONS.values() for name in names) == sorted(
         using.NEEDED_FOR_TEXT
@@ -198,8 +197,7 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(file, tmp_path, c
     own, library = tmp_path / "own", tmp_path / "library"
     assert command.main(arguments(file, own, "--mine", str(pieces))) == 0
     said = capsys.readouterr().out
-    rows = {line.split()[0] for line in said.splitlines() if len(line.split()) > 5}
-    assert rows >= set(using.NEEDED_FOR_TEXT), set(using.NEEDED_FOR_TEXT) - rows
+    assert yours(said) == {*using.NEEDED_FOR_TEXT}
     assert "The library's, for" not in said and "the library's is used" not in said
     kept = {piece.name for piece in read(own / using.COPY)}
     assert kept == set(using.NEEDED_FOR_TEXT)
@@ -212,12 +210,6 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(file, tmp_path, c
 
 
 def test_a_wrong_piece_is_named_and_a_right_one_used(file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(trial, "ENOUGH", 0)
-    monkeypatch.setattr(
-        using,
-        "_whole_step",
-        lambda *_: dict.fromkeys(("yours", "the library's", "without --mine"), 1.0),
-    )
     pieces = with_pieces(tmp_path / "mine", {"language_models": LESSONS["language_models"]})
     (pieces / "modern_decoder.py").write_text(
         "def rms_norm(x, weight, eps=1e-6):\n    return x * weight\n"
