@@ -1,6 +1,6 @@
 """Attention, built piece by piece: one module per lesson, in the order of the course.
 
-Read kernel_regression.py first, and the others in the order of the lessons in ``source/``.
+Read getting_started.py first, and the others in the order of the lessons in ``source/``.
 
 Each module holds the pieces that its lesson asks the student to write. A later module imports
 the earlier ones, so reading the modules in order is reading the course without its prose.
@@ -13,6 +13,6 @@ does not close the next.
 
 `provided` is what lessons hand out ready-made, `experiments` the trainings and recorded results
 of each lesson; `train` is the command `python -m attention.train`,
-`translate` the command `python -m attention.translate`, `write` the command
-`python -m attention.write`.
+`translate` the command `python -m attention.translate`, and so are `write`, `search`, `chat` and
+`teach`.
 """
