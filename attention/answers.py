@@ -13,9 +13,9 @@ from attention.provided.data.tokens import PAD
 def unpack_q4(blocks):
     """Read weights that were stored in 4 bits each.
 
-    blocks   (n, 20) uint8, a row for each block of 32 numbers: two bytes of a float16, the scale;
-             two bytes of another, the smallest number; then 16 bytes with two codes each. The low
-             four bits of byte i are code i, its high four bits are code i + 16
+    blocks   (n, 20) uint8, one row per block of 32 numbers: the scale, a float16 of two bytes; the
+             smallest number, another; then 16 bytes with two codes each. The low four bits of
+             byte i are code i, its high four bits are code i + 16
     returns  (n, 32) float32: scale · code + smallest number
 
     Source: Q4_1 in ggml, the library under llama.cpp.
@@ -35,13 +35,13 @@ def quantize(weight, bits, block):
     """Round weights to 2**bits values, evenly spaced from the smallest to the largest of a block.
 
     weight   (n_out, n_in)
-    bits     for each code, from 1 to 16
+    bits     per code, from 1 to 16
     block    how many numbers of a row share a smallest and a largest; it divides n_in
     returns  (n_out, n_in)  each number replaced by the nearest of its block's values, the ends
              included; a block of equal numbers stays as it is
 
     Raises ValueError if block does not divide n_in.
-    Refuses a number of bits or a block that is out of range.
+    Also for bits that are not from 1 to 16, and for a block below 1.
 
     >>> quantize(torch.tensor([[0.0, 0.4, 0.9, 3.0]]), bits=2, block=4)
     tensor([[0., 0., 1., 3.]])
@@ -59,7 +59,7 @@ def quantize(weight, bits, block):
 
 
 def answer_loss(scores, tokens, asked):
-    """Cross-entropy of the answers alone: what a model is taught by.
+    """Cross-entropy of the answers alone: the loss with which a model is taught.
 
     scores   (B, T, vocab_size)  of what follows each token
     tokens   (B, T)  a question and its answer in each row, filled up with PAD at the end
@@ -84,11 +84,11 @@ class LowRank(nn.Module):
 
     linear  an nn.Linear, whose numbers no longer learn
     rank    rows of A and columns of B
-    scale   by which the update is multiplied
+    scale   factor of the update
 
     The parts are `linear`; `A`, (rank, d_in), an nn.Parameter that begins random; and `B`,
     (d_out, rank), one that begins with zeros, so that at first nothing changes.
-    Refuses a rank below 1, and a scale that is no number.
+    Raises ValueError for a rank below 1, and for a scale that is not a number.
     Source: Hu et al. (2022), equation 3.
 
     >>> layer = LowRank(nn.Linear(6, 4), rank=2)
@@ -121,17 +121,17 @@ class LowRank(nn.Module):
 
 
 def accept(p, q, drafted, noise):
-    """Which tokens of a draft the model keeps, and from what the token after them is drawn.
+    """Decide how much of a draft to keep, and from what the token after it is drawn.
 
     p        (k + 1, vocab_size)  the model's probabilities at each place of the draft, and after it
     q        (k, vocab_size)  the probabilities that the draft's tokens were drawn from
     drafted  (k,)  these tokens
-    noise    (k,)  numbers from 0 up to, and without, 1
+    noise    (k,)  random numbers, at least 0 and below 1
     returns  how many of the first tokens are kept, and the probabilities (vocab_size,) of the next
 
     The token x at place i is kept if noise[i] < p[i, x] / q[i, x] and all before it are kept. At
-    the first that is not, the next token is drawn from p[i] − q[i], without what is negative,
-    divided by its sum; if all are kept, from the last row of p.
+    the first that is not, the next token is drawn from the positive part of p[i] − q[i], divided
+    by its sum; if all are kept, from the last row of p.
     Source: Leviathan et al. (2023), algorithm 1.
 
     >>> p = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
@@ -149,12 +149,12 @@ def accept(p, q, drafted, noise):
 def keep_sinks(past, n_first, window):
     """Shorten a cache: its first positions and its last ones stay.
 
-    past     a list with a pair of keys and values a layer, (B, H_kv, P, d_head) each
+    past     a list with one pair of keys and values per layer, (B, H_kv, P, d_head) each
     n_first  how many positions stay at the beginning; 0 is allowed
     window   how many stay at the end; 0 is allowed
     returns  such a list, (B, H_kv, at most n_first + window, d_head); no position is in it twice
 
-    Refuses numbers below 0.
+    Raises ValueError for numbers below 0.
     Source: Xiao et al. (2024), section 3.2.
 
     >>> keys = torch.arange(6.0).view(1, 1, 6, 1)
@@ -170,7 +170,7 @@ def keep_sinks(past, n_first, window):
 
 
 def stretched_base(base, d_head, factor):
-    """The base with which the slowest pair of features turns `factor` times as slowly.
+    """Find the base with which the slowest pair of features turns `factor` times as slowly.
 
     base     of the angles, as in `rotary`: pair i turns by position / base^(2i / d_head)
     d_head   features of a head, even, at least 4
@@ -178,7 +178,7 @@ def stretched_base(base, d_head, factor):
     returns  another base; the fastest pair turns as before
 
     Raises ValueError for an odd d_head or one below 4.
-    Refuses a base or a factor below 0.
+    Also for a base or a factor below 0.
     Source: Peng et al. (2024), section 3.1: "NTK-aware" scaling.
 
     >>> round(stretched_base(10_000.0, d_head=32, factor=4))

@@ -146,7 +146,7 @@ def right_without(model, source, target, words):
 
 
 def break_masked_softmax():
-    """An input on which `divides_again_after_the_mask` gives other weights than `masked_softmax`.
+    """Return an input for which `divides_again_after_the_mask` gives wrong weights.
 
     returns  a tuple (scores, lengths): scores (B, T_q, T_k), finite floating-point numbers, and
              lengths (B,), whole numbers from 1 to T_k

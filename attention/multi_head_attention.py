@@ -17,7 +17,7 @@ def split_heads(x, n_heads):
     returns  (B, H, T, d_head)  head h holds features h · d_head … (h + 1) · d_head - 1
 
     Raises ValueError if n_heads does not divide d_model.
-    Refuses less than one head.
+    Also for less than one head.
 
     >>> split_heads(torch.tensor([[[1, 2, 3, 4], [5, 6, 7, 8]]]), n_heads=2)
     tensor([[[[1, 2],
@@ -56,8 +56,8 @@ def attend(q, k, v, mask=None, dropout=0.0, fused=False):
     dropout  probability that a weight is dropped in this call
     fused    use PyTorch's fused attention, often faster; it returns no weights: they are None
 
-    Raises ValueError if there are more or fewer keys than values.
-    Raises ValueError, too, for a mask that is not bool, or for a dropout that is not from 0 to 1.
+    Raises ValueError if there are more or fewer keys than values, for a mask that is not bool, and
+    for a dropout that is not from 0 to 1.
     """
     demand.masks(mask=mask)
     demand.within(0, 1, dropout=dropout)
@@ -81,7 +81,7 @@ class MultiHeadAttention(nn.Module):
 
     The projections W_q, W_k, W_v and W_o are linear layers with bias, (d_model, d_model) each.
     Raises ValueError if n_heads does not divide d_model.
-    Refuses a size below 1, a dropout that is not from 0 to 1, and a mask that is not bool.
+    Also for a size below 1, a dropout that is not from 0 to 1, and a mask that is not bool.
 
     Source: Vaswani et al. (2017), section 3.2.2.
 
@@ -163,7 +163,7 @@ def heads_by_hand(strength):
               of a query the name asked for, times a factor; the first four of a value are the
               content. All else is 0.
 
-    Refuses a strength below 0.
+    Raises ValueError for a strength below 0.
     """
     demand.within(0, strength=strength)
     # exercise: about 7 lines
@@ -184,7 +184,7 @@ def share_heads(x, n_heads):
     returns  (B, n_heads, T, d_head)  the first n_heads / H_kv heads are copies of head 0, and so on
 
     Raises ValueError if H_kv does not divide n_heads.
-    Refuses less than one head.
+    Also for less than one head.
     Source: Ainslie et al. (2023); with H_kv = 1 it is the multi-query attention of Shazeer (2019).
 
     >>> share_heads(torch.tensor([10, 20]).view(1, 2, 1, 1), n_heads=4).flatten()
@@ -207,7 +207,7 @@ def collaborative_heads(q, k, v, mixing, d_head):
     returns  (B, H, T_q, d_v)
 
     The score of head h is the sum over the shared features d of q[d] · mixing[h, d] · k[d].
-    Refuses a d_head below 1.
+    Raises ValueError for a d_head below 1.
     Source: Cordonnier et al. (2020), section 3.
     """
     demand.counts(d_head=d_head)

@@ -64,8 +64,8 @@ def as_bilinear(kind, d, weights):
 def learn_crossing(kind, q, k, weights, steps=150):
     """Train a score function until query i finds key T - 1 - i.
 
-    kind, q, k, weights  as in `score`, for a batch of one, (1, T, d); those tensors are trained
-                         that require a gradient
+    kind, q, k, weights  as in `score`, for a batch of one, (1, T, d); the tensors that
+                         require a gradient are trained
     returns              (T, T)  the weights of all queries on all keys after training
     """
     query = torch.arange(q.shape[1])
@@ -89,7 +89,7 @@ def crossing_in_a_plane(pairs, lead):
     returns  queries (pairs, 2) and keys (pairs, 2): key i at the angle 2π i / pairs on the circle
              of radius 1, from (1, 0) against the clock; query i points at key pairs - 1 - i
 
-    Refuses less than two pairs, and a lead that is not above 0.
+    Raises ValueError for fewer than two pairs, and for a lead that is not above 0.
     """
     demand.counts(2, pairs=pairs)
     demand.positive(lead=lead)
@@ -110,7 +110,7 @@ def gaussian_scores(q, k, bandwidth):
     returns    (B, T_q, T_k)  -‖q_i - k_j‖² / (2 h²), made of q·k, ‖q‖² and ‖k‖²
 
     No tensor of shape (B, T_q, T_k, d) is made on the way.
-    Refuses a bandwidth that is not above 0.
+    Raises ValueError for a bandwidth that is not above 0.
     """
     demand.positive(bandwidth=bandwidth)
     # exercise: about 3 lines
@@ -129,7 +129,7 @@ def reinforce_gradient(scores, chosen, rewards, baseline):
     returns   (T_k,)  the mean over trials of (reward - baseline) · gradient of log weight[chosen]
 
     The gradient of log softmax(scores)[c] is: one-hot of c, minus the softmax.
-    Refuses less than one trial, and a baseline that is no number.
+    Raises ValueError if there is no trial, and for a baseline that is not a number.
     Source: Williams (1992); for attention Xu et al. (2015), equations 11 and 12.
     """
     demand.counts(N=len(chosen))
@@ -145,7 +145,7 @@ def reinforce_gradient(scores, chosen, rewards, baseline):
 
 
 def break_as_bilinear():
-    """An input on which `swaps_v_and_u` makes another matrix than `as_bilinear`.
+    """Return an input for which `swaps_v_and_u` makes the wrong matrix.
 
     returns  a tuple (kind, d, weights): kind is one of the three of `as_bilinear`, d a whole number
              of at least 1; for "reduced_rank" weights hold V and U, both (r, d), finite

@@ -168,7 +168,7 @@ def greedy_decode(state, context, weights, max_length):
                 of steps until all rows have ended, at most `max_length`
 
     The first token read is BOS. Afterwards each step reads what the step before has written.
-    Refuses a max_length below 1, and an empty batch.
+    Raises ValueError for a max_length below 1, and for an empty batch.
     """
     demand.counts(B=len(state), max_length=max_length)
     tokens = torch.full((state.shape[0],), BOS, device=state.device)  # (B,)
@@ -241,7 +241,7 @@ class Seq2Seq(nn.Module):
 
 
 def break_masked_cross_entropy():
-    """An input on which `averages_each_sequence_first` gives another loss.
+    """Return an input for which `averages_each_sequence_first` gives the wrong loss.
 
     returns  a tuple (logits, target): logits (B, T, vocab_size), finite floating-point numbers, and
              target (B, T), whole numbers: in every row at least one token, padding only after them

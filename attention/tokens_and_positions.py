@@ -46,7 +46,7 @@ def sinusoidal_positions(positions, d_model):
                              the same; of the positions' dtype
 
     Raises ValueError if d_model is odd.
-    Refuses a d_model below 2.
+    Also for a d_model below 2.
     Source: Vaswani et al. (2017), section 3.5.
 
     >>> sinusoidal_positions(torch.tensor([0.0, 1.0]), d_model=4)
@@ -192,7 +192,7 @@ def train_bpe(words, counts, n_merges):
 
     Each step merges the pair that is most frequent at that time; on a tie, the smallest pair.
     Source: Sennrich, Haddow and Birch (2016), algorithm 1.
-    Refuses a number of merges below 0.
+    Raises ValueError for a number of merges below 0.
 
     >>> train_bpe([[3, 4, 5], [4, 5]], counts=[1, 1], n_merges=9)
     [(4, 5), (3, 256)]
@@ -254,7 +254,7 @@ def bpe_decode(ids, merges):
 
 
 def break_merge_pair():
-    """An input on which `merges_from_the_right` gives other ids than `merge_pair`.
+    """Return an input for which `merges_from_the_right` gives wrong ids.
 
     returns  a tuple (ids, pair, new_id), as `merge_pair` takes them
     """

@@ -24,7 +24,7 @@ def noam_learning_rate(step, d_model, warmup_steps, factor=1.0):
     returns       a float
 
     Raises ValueError for a step or a warm-up below 1. (PyTorch's LambdaLR counts from 0.)
-    Refuses a d_model below 1 and a factor below 0.
+    Also for a d_model below 1 and a factor below 0.
     Source: Vaswani et al. (2017), equation 3.
 
     >>> [noam_learning_rate(step, d_model=100, warmup_steps=4) for step in (1, 4, 16)]
@@ -45,7 +45,7 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
     smoothing  share of the probability that is spread evenly over the whole vocabulary
     returns    ()  0, with a gradient of 0, if no token is real
 
-    Refuses a smoothing that is not from 0 to 1.
+    Raises ValueError for a smoothing that is not from 0 to 1.
     Source: Szegedy et al. (2016), section 7.
 
     >>> logits, target = torch.zeros(1, 2, 4), torch.tensor([[3, 0]])
@@ -71,7 +71,7 @@ def batch_by_tokens(lengths, max_tokens):
                 [] if there are none
 
     Raises ValueError for a sentence that is longer than max_tokens.
-    Refuses a max_tokens below 1.
+    Also for a max_tokens below 1.
 
     >>> batch_by_tokens([3, 9, 2, 4], max_tokens=9)
     [[2, 0], [3], [1]]
@@ -100,7 +100,7 @@ def epoch_order(n_batches, seed, epoch):
 
     It depends on nothing but its arguments, so training can resume in the middle of an epoch.
     Python's global generator is left as it is.
-    Refuses numbers below 0.
+    Raises ValueError for numbers below 0.
 
     >>> epoch_order(5, seed=0, epoch=2) == epoch_order(5, seed=0, epoch=2)
     True
@@ -120,7 +120,7 @@ def clip_gradients(gradients, max_norm, loss_scale=1.0):
     returns     list of new tensors, shaped like the gradients; float32 for those of float16, where
                 small ones, divided by the scale, would become 0 after all
 
-    Refuses an empty list, and a norm or a scale that is not above 0.
+    Raises ValueError for an empty list, and for a norm or a scale that is not above 0.
     Source: Pascanu, Mikolov and Bengio (2013), algorithm 1.
 
     >>> clip_gradients([torch.tensor([3.0]), torch.tensor([4.0])], max_norm=1.0)
@@ -150,7 +150,7 @@ def adamw_step(
     returns              (parameter, m, v), new tensors: all of it must be stored to resume
 
     Raises ValueError for a step below 1, where the corrections would divide by 0.
-    Refuses a rate, eps or weight decay below 0, and betas that are not from 0 on and below 1.
+    Also for a rate, eps or weight decay below 0, and for betas outside [0, 1).
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019), algorithm 2.
 
     >>> zero = torch.zeros(1)
@@ -208,7 +208,7 @@ class TrainStep(ModelAndLoss):
     max_norm   the gradients, as one long vector, are shortened to this norm
 
     bfloat16 has the range of float32 and needs no loss scale. float16 would.
-    Refuses a max_norm that is not above 0; an infinite one shortens nothing.
+    Raises ValueError for a max_norm that is not above 0; an infinite one shortens nothing.
     """
 
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
@@ -285,7 +285,7 @@ def average_checkpoints(checkpoints):
                  not hold floating-point numbers, such as counters, are those of the last
 
     The sum is taken in float64. Source: Vaswani et al. (2017), section 6.1.
-    Refuses an empty list.
+    Raises ValueError for an empty list.
 
     >>> average_checkpoints([{"w": torch.tensor([1.0])}, {"w": torch.tensor([4.0])}])
     {'w': tensor([2.5000])}

@@ -114,7 +114,7 @@ def paired_bootstrap(ours, theirs, rows):
 
 
 def break_ngram_matches():
-    """An input on which `glues_the_tokens` counts other matches than `ngram_matches`.
+    """Return an input for which `glues_the_tokens` counts wrongly.
 
     returns  a tuple (hypothesis, reference) of two lists of tokens, which are strings
     """
