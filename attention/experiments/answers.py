@@ -125,7 +125,7 @@ def draw_quantized(quantize: Piece) -> int:
                 enough = min(bits for bits in BITS if found[bits] < whole + 0.01)
         ax.axhline(0.0, color=plots.GREY, linestyle="--", linewidth=1)
         ax.set_yscale("symlog", linthresh=0.001)  # the smallest may be negative
-        ax.set(title=part, xlabel="bits of a number", ylabel="bits per character more")
+        ax.set(title=part, xlabel="bits per number", ylabel="bits per character added")
         plots.legend(ax, fontsize=8)
     return enough
 

@@ -538,7 +538,7 @@ def draw_hidden_words() -> float:
         for place, count in enumerate(LABELS):
             _tell({name: [row[name][place] for row in rows]}, f"{count:4} labels   right")
     ax.axhline(1 / len(LIBRARIES), color=plots.BLACK, linewidth=1)
-    ax.set(xscale="log", xlabel="labelled docstrings", ylabel="library told right", ylim=(0.3, 1))
+    ax.set(xscale="log", xlabel="labelled docstrings", ylabel="library named right", ylim=(0.3, 1))
     ax.set_xticks(LABELS, LABELS)
     ax.minorticks_off()
     plots.legend(ax, fontsize=8, loc="center right")

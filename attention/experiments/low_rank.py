@@ -138,7 +138,7 @@ def draw_teaching() -> dict[str, list[float]]:
     (before,) = read(LESSON, "untaught")
     found = {arm: rows_of(arm) for arm in CHOSEN}
     shares = {arm: [row["test"] for row in rows] for arm, rows in found.items()}
-    ax = seeds.dots(shares, xlabel="numbers kept out that are spelled exactly", shares=True)
+    ax = seeds.dots(shares, xlabel="held-out numbers spelled without an error", shares=True)
     by_heart = statistics.median(shares["LoRA, rank 8, answers exchanged"])
     ax.axvline(by_heart, color=plots.GREY, linewidth=1, zorder=0)
     head = f"{'learned':>10}{'rate':>8}   right of {KEPT}, a seed each   loss   other questions"

@@ -308,7 +308,7 @@ def draw_tokens_per_call() -> float:
         print(f"{answer}: the same tokens at every length: {all(row['same'] for row in rows)}")
         print(textwrap.indent(textwrap.fill(rows[0]["text"], 90), "    "))
     for ax, title in ((left, "small writer, counts"), (right, "SmolLM2, copies")):
-        ax.set(title=title, xlabel="drafted tokens", ylabel="tokens for each call")
+        ax.set(title=title, xlabel="drafted tokens", ylabel="tokens per call")
         ax.set_xticks(LENGTHS)
         plots.legend(ax, fontsize=8)
     return best

@@ -416,13 +416,12 @@ def angles() -> list[Axes]:
     axes: list[Axes] = [*plots.panels(columns=len(times), width=3.4, height=2.5)]
     for ax, steps in zip(axes, times, strict=True):
         of = seeds.where(rows, steps=steps)
-        named = {
-            f"{size} pairs": [x for row in of for x in row[f"angles of {size}"]] for size in SIZES
-        }
-        medians = "  ".join(f"{label} {statistics.median(x):.0f}°" for label, x in named.items())
-        print(f"after {steps:3d} steps, loss {of[0]['loss']:.3f} with seed 0:  {medians}")
+        named = {str(size): [x for row in of for x in row[f"angles of {size}"]] for size in SIZES}
+        medians = "  ".join(f"{label}: {statistics.median(x):.0f}°" for label, x in named.items())
+        print(f"after {steps:3d} steps, loss {of[0]['loss']:.3f} with seed 0, pairs {medians}")
         seeds.dots(named, ax, f"after {steps} steps", "degrees")
         ax.set(xlim=(-3, 120), xticks=[0, 30, 60, 90])
+    axes[0].set_ylabel("pairs in a batch")
     return axes
 
 

@@ -32,7 +32,9 @@ def dots(
     shares: bool = False,
     stroke: bool = True,
 ) -> Axes:
-    """Draw a dot for every seed, on a line of its own for every label; a stroke is the median.
+    """Draw a dot for every seed, along a line for every label; a stroke is the median.
+
+    The dots of a label are moved apart a little, across its line, so that equal ones can be seen.
 
     named   label → a number for each seed
     shares  whether they are shares: then the axis goes from 0 to 1
@@ -40,7 +42,8 @@ def dots(
     """
     ax = ax or plots.panels(width=5.6, height=0.8 + 0.36 * len(named))
     for place, numbers in enumerate(named.values()):
-        ax.plot(numbers, [place] * len(numbers), "o", color=plots.BLUE, alpha=0.65, markersize=7)
+        apart = [place + 0.3 * (n + 0.5) / len(numbers) - 0.15 for n in range(len(numbers))]
+        ax.plot(numbers, apart, "o", color=plots.BLUE, alpha=0.65, markersize=7)
         if stroke:
             middle, ends = [median(numbers)] * 2, [place - 0.3, place + 0.3]
             ax.plot(middle, ends, color=plots.BLACK, linewidth=1.5)
