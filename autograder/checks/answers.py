@@ -60,7 +60,7 @@ def _blocks(draw, n, times=1.0):
 
 @check(
     rests_on=(
-        "two bytes of a float16, the scale; two bytes of another, the smallest number",
+        "the scale, a float16 of two bytes; the smallest number, another",
         "The low four bits of the first of these 16 bytes are code 0, and its high four bits are",
         "The next byte holds the codes 1 and 17, and so on to the codes 15 and 31",
         "The result is float32",

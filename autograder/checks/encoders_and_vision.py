@@ -479,7 +479,7 @@ def _compare_patches(student, draw, B, C, height, width, size):
     without=counterexamples.WITHOUT | {"care": "only the input that is returned is looked at"},
     rests_on=(
         "Find images for which it does not.",
-        "An input on which `cuts_by_the_height` gives other patches than `patchify`.",
+        "Return an input for which `cuts_by_the_height` gives wrong patches.",
         "a tuple (images, size), as `patchify` takes them",
     ),
 )

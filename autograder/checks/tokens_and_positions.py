@@ -159,7 +159,7 @@ def merge_pair(student, draw):
 @check(
     without={**counterexamples.WITHOUT, "care": "an example is asked for: there is none to take"},
     rests_on=(
-        "An input on which merges_from_the_right gives other ids than merge_pair",
+        "Return an input for which merges_from_the_right gives wrong ids",
         "returns a tuple (ids, pair, new_id), as merge_pair takes them",
     ),
 )

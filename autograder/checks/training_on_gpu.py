@@ -280,7 +280,7 @@ def _shares(gradients, tokens):
     without=counterexamples.WITHOUT
     | {"care": "any input on which the answer is wrong will do, however it is made"},
     rests_on=(
-        "An input on which `averages_the_processes` gives other gradients",
+        "Return an input for which `averages_the_processes` gives wrong gradients",
         "a tuple (gradients, tokens) as `data_parallel_gradients` takes them",
     ),
 )
