@@ -2,14 +2,14 @@
 # # 21 · What makes it answer?
 #
 # In lesson 20 a published model answered in your layers. Its 134.5 million numbers came out of a
-# file of 98 megabytes, and all that it does is to continue a text. In this lesson you find out how
-# the numbers fit, why an answer comes, how to teach the model something new on a laptop, and how it
-# writes faster and longer.
+# file of 98 megabytes, and all it does is continue a text. In this lesson you find out how the
+# numbers fit, why the model answers, how to teach it something new on a laptop, and how it can
+# write faster and longer.
 #
 # **After this lesson** you can
 # - read weights of **4 bits**, and say what they cost,
 # - turn a question into a text whose continuation is the answer,
-# - teach a model with **LoRA**, which trains only 2 % as many numbers as the model has,
+# - teach a model with **LoRA**, which trains 2 % as many numbers as the model has,
 # - write several tokens in one call with a **draft**, and show that the distribution stays the
 #   same,
 # - say why the first token must stay in the cache (**attention sinks**),
@@ -22,33 +22,30 @@
 # you see what was recorded; a few cells say that the model is not here.
 
 # %%
-import copy
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand
-from attention.provided.data.tokens import PAD
 from autograder import check
 
 torch.set_num_threads(1)  # the small models are faster on one core
 
 # %% [markdown]
 # ## 98 megabytes
-# Four bytes for each of 134.5 million float32 numbers make 538 MB. The file has 98 MB, 5.9 bits a
+# Four bytes for each of 134.5 million float32 numbers make 538 MB. The file has 98 MB, 5.9 bits per
 # number. How?
 #
 # Take 32 neighbouring weights of a row: a **block**. Between the smallest and the largest of them
 # lie 16 evenly spaced values, both ends included. Each weight is rounded to the nearest one, and
-# only its number from 0 to 15 is stored, its **code**, which takes 4 bits. Whoever reads the block
-# needs two more numbers: the smallest value, and the **scale**, the distance from one value to the
+# only its number from 0 to 15 is stored, its **code**, which takes 4 bits. To read the block you
+# need two more numbers: the smallest value, and the **scale**, the distance from one value to the
 # next:
 #
 # $$w = \text{scale} \cdot \text{code} + \text{smallest}$$
 #
-# The format is called Q4_1. A block takes 2 + 2 + 16 = 20 bytes, 5 bits a number. The table of the
-# embedding is stored with 8 bits, and the norms in float32. With the vocabulary this makes 98 MB.
+# The format is called Q4_1. A block takes 2 + 2 + 16 = 20 bytes, 5 bits per number. The table of
+# the embedding is stored with 8 bits, and the norms in float32. With the vocabulary this makes 98
+# MB.
 #
 # ### Exercise 21.1 · `unpack_q4`
 # ●●○ medium · 12 minutes · 2 points
@@ -114,6 +111,9 @@ check.unpack_q4(unpack_q4)
 # ```
 # </details>
 
+# %%
+from attention.provided import demand  # refuses numbers that make no sense
+
 # %% exercise="quantize"
 from attention.answers import quantize
 
@@ -125,9 +125,21 @@ check.quantize(quantize)
 # compared with itself. Its matrices are rounded by your `quantize`; then it reads a novel that it
 # was not trained on.
 #
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# error = quantize(row, bits, BLOCKS[block] or row.numel()) - row
+# if seed is not None:
+#     noise = torch.randn(row.shape, generator=generator)
+#     error = noise * error.square().mean().sqrt()
+# row += error
+# ```
+# This is done for each matrix. With a seed, noise takes the place of the rounding error.
+# </details>
+#
 # ### Predict first
-# With how many bits for each code, in blocks of 32, does the loss rise by less than 0.01 bits per
-# character?
+# In blocks of 32, how many bits per code does it take for the loss to rise by less than 0.01 bits
+# per character?
 
 # %%
 prediction = None  # from 2 to 8; None skips this
@@ -147,9 +159,9 @@ compare(prediction, enough, "bits that are enough")
 # - Four bits in blocks of 32 add 0.006. With each bit less the values lie twice as far apart, so
 #   the squared errors are four times as large. What they add grows by a factor of 2 to 8.
 # - Noise costs about as much as rounding. It is the size of the errors that counts.
-# - In the layers, blocks bring no more than their scales take: 3 bits in blocks of 32 take 4 bits a
-#   number and cost as much as 4 bits with one scale for a whole matrix. In the table, whose rows
-#   differ more, they pay.
+# - In the layers, blocks gain no more than their scales cost: 3 bits in blocks of 32 take 4 bits
+#   per number, and raise the loss as much as 4 bits with one scale for a whole matrix. In the
+#   table, whose rows differ more, blocks pay.
 #
 # The published file holds SmolLM2 in 4 bits only. How much its rounding cost cannot be measured
 # from the file: the weights of 16 bits would be needed. What can be measured is one more rounding.
@@ -162,11 +174,11 @@ experiments.show_rounded_again()
 # The perplexity is that of 512 tokens of* Persuasion. Four bits change nothing: each weight already
 # is one of its block's 16 values. Three bits, which cost the small writer one percent, make SmolLM2
 # ramble, and noise does the same. Two errors come together here, that of the file and that of your
-# rounding. Whether three bits of the unrounded weights would be enough, this does not say.
+# rounding. This does not say whether three bits of the unrounded weights would be enough.
 #
 # ## A text that goes on with an answer
-# A language model continues a text, and nothing else. Four texts that contain the same question
-# are read here by the same numbers, which your `unpack_q4` took out of the file:
+# A language model continues a text, and nothing else. Here the same weights, which your `unpack_q4`
+# took out of the file, read four texts that contain the same question:
 
 # %% demo=true
 from attention.experiments import modern_decoder
@@ -185,19 +197,31 @@ for text in texts:
     print(repr(text), "→", repr(goes_on(text, 30)), end="\n\n")
 
 # %% [markdown]
-# To the bare question the model says nothing: its first token is the end mark. Behind *A:* an
-# answer is what comes next, and then it invents a *B:*. The marks of a conversation say more
-# plainly whose turn it is. Without the last line the model writes this line, too, and then answers.
+# To the bare question the model says nothing: its first token is the end mark. After *A:* an answer
+# is what comes next, and then the model invents a *B:*. The marks of a conversation say more
+# plainly whose turn it is. Without the last line the model writes that line itself, and then
+# answers.
 #
-# So nothing is switched on that makes it answer. The text before is one in which an answer comes
-# next. That it comes in these marks was learned: after its training on texts the model was trained
-# further on conversations that were written down so (Allal et al., 2025).
+# So no switch makes it answer: the text is simply one in which an answer comes next. The marks were
+# learned: after its training on texts, the model was trained further on conversations in this form
+# (Allal et al., 2025).
 #
 # ### Examples
 # In lesson 15 three examples in front of a question said what was wanted. Is it their answers that
-# say it? If so, wrong answers should spoil it. As a control, the answers of the three examples
-# change places, so that each stands at another one's question (Min et al., 2022, tried this on
-# larger models).
+# say so? Then wrong answers should spoil it. As a control, the answers of the three examples change
+# places, so that each stands beside another's question (Min et al., 2022, tried this on larger
+# models).
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# random.Random(seed).shuffle(pairs)
+# answers = [pairs[(number + moved) % 3][1] for number in range(3)]
+# text = "".join(f"{one[0]}: {answer}\n" for one, answer in zip(pairs, answers, strict=False))
+# return text, pairs[3:]
+# ```
+# `moved` is 1 where answers are exchanged. The last ten pairs are asked for.
+# </details>
 
 # %% demo=true
 _ = experiments.draw_prompts()
@@ -206,17 +230,17 @@ _ = experiments.draw_prompts()
 # *Right answers of ten, a dot for each seed, which draws the three examples. A stroke is the
 # median.* With the answers exchanged, capitals lose one or two right answers of ten, and past
 # tenses two to four. Opposites, which were the hardest, lose most of theirs. But 64 of all 90
-# answers still are of the kind that was asked for, a capital, an opposite or a past tense, and two
-# thirds of these are right. So examples say above all *which* of the things that it knows are
-# wanted. Wrong ones disturb this, and do not undo it.
+# answers are still of the kind that was asked for, a capital, an opposite or a past tense, and two
+# thirds of these are right. So examples say above all *which* of the things that the model knows
+# are wanted. Wrong answers disturb this, but do not undo it.
 #
 # Asked as a question, in the marks of a conversation, it needs no example for capitals and
-# opposites: an answer counts if the word is among its first 16 tokens. Of the past tense it says
-# that of *see* is *see*. That it knows better, the examples have shown.
+# opposites: an answer counts if the word is among its first 16 tokens. Asked for the past tense of
+# *see*, it says *see*, although with examples it knew better.
 #
 # ## Taught by its answers alone
-# A prompt changes what stands in front of an answer, and no number of the model. What it does not
-# know at all, no prompt brings out. Ask SmolLM2 for the number of lesson 02:
+# A prompt changes what stands before an answer, but no number in the model. What the model does not
+# know, no prompt can bring out. Ask SmolLM2 for the number of lesson 02:
 
 # %% demo=true
 asked = smollm2.prompt([("user", "In German: nine hundred thirty one")], system="")
@@ -244,6 +268,9 @@ print(goes_on(asked, 30))
 # axis 1. A mask (B, T − 1) picks those of the answers.
 # </details>
 
+# %%
+from attention.provided.data.tokens import PAD
+
 # %% exercise="answer_loss"
 from attention.answers import answer_loss
 
@@ -253,7 +280,7 @@ check.answer_loss(answer_loss)
 # %% [markdown]
 # ### Two thin matrices
 # Adam keeps two averages for each number that learns (lesson 11). For all 134.5 million this takes
-# 2.2 GB with weights and gradients, and whoever teaches the model ten things has ten models of
+# 2.2 GB with weights and gradients, and if you teach the model ten things, you have ten models of
 # 538 MB. Hu et al. (2022) left the weights as they are, and put beside each matrix W a product of
 # two thin ones:
 #
@@ -286,6 +313,9 @@ check.answer_loss(answer_loss)
 #
 # `copy.deepcopy` of a layer is a layer of its own with the same weight and bias.
 # </details>
+
+# %%
+import copy  # the next exercise may use it
 
 # %% exercise="LowRank"
 from attention.answers import LowRank
@@ -323,9 +353,9 @@ from attention.experiments import low_rank
 _ = low_rank.draw_teaching()
 
 # %% [markdown]
-# *Numbers kept out that are spelled without an error, a dot for each seed; 80 steps of 8 examples,
-# so not even one look at each number.* Rates were chosen for each row by 40 other numbers, with one
-# seed.
+# *Share of the held-out numbers that are spelled without an error, a dot for each seed; 80 steps of
+# 8 examples, so not even one look at each number.* Rates were chosen for each row by 40 other
+# numbers, with one seed.
 #
 # - LoRA of rank 8 spells 31 to 33 of the 40, before it 0. Rank 1, with an eighth as many numbers,
 #   spells 25 to 32.
@@ -343,17 +373,16 @@ low_rank.show_other_answers()
 # Before, seven of the eight answers have the right word in them. After 80 steps on one kind of
 # question, the capital of France is *fünfhundertdreißig*. The 134.5 million weights are as they
 # were, and the update drowned what they know. What a model should keep must be among what it is
-# taught, or the update taken out again: that is the advantage of keeping it apart.
+# taught. Or you take the update out again: that is the advantage of keeping it apart.
 #
 # ## Several tokens in one call
-# For each token that it writes, the model reads all of its weights and multiplies them with one
+# For each token that it writes, the model reads all of its weights and multiplies them by one
 # vector. Reading five tokens takes much less than five times as long: most of the time goes into
 # moving the weights (lesson 12). So let something cheap guess the next tokens, a **draft**, and let
 # the model read the whole draft in one call. That gives its probabilities at each place, and where
-# the draft was right, tokens have been won. This is **speculative decoding** (Leviathan et al.,
-# 2023).
+# the draft was right, tokens are gained. This is **speculative decoding** (Leviathan et al., 2023).
 #
-# Which tokens of the draft may stay? Only by the right rule does the text have the same
+# Which tokens of the draft may stay? Only with the right rule does the text have the same
 # distribution as if the model had drawn every token itself. Look at one place. The draft draws x
 # with probability q(x), the model wants p(x).
 #
@@ -445,22 +474,30 @@ _ = speculative_decoding.draw_frequencies(accept)
 # times in 100. The wrong rule, which draws from p after a rejection, does not: what is already kept
 # often enough gets a second chance.
 #
-# How many tokens does a call bring?
+# How many tokens does a call yield?
 
 # %% demo=true
 _ = speculative_decoding.draw_tokens_per_call()
 
 # %% [markdown]
-# *Tokens for each call of the model against the length of the draft. Left: the small writer, with
-# counts of what followed the last tokens; dots are seeds. Right: SmolLM2, whose draft copies what
-# followed the last tokens where they stood before in the text.* The counts are right often enough
-# for two to three tokens a call. Copying 8 tokens brings 4.7 where the answer repeats the question,
-# and next to nothing where it is new. A longer draft takes longer to read, and pays only if it is
-# right.
+# *Tokens per call of the model against the length of the draft. Left: the small writer, with counts
+# of what followed the last tokens; dots are seeds. Right: SmolLM2, whose draft copies what followed
+# the last tokens where they stood before in the text.* The counts are right often enough for two to
+# three tokens per call. Copying 8 tokens yields 4.7 per call where the answer repeats the question,
+# and hardly more than one where it is new. A longer draft takes longer to read, and pays only if it
+# is right.
 #
 # ## The first token
 # A cache grows with the text. Lesson 20's window drops the oldest keys, but SmolLM2 was trained
 # without a window. Where do its heads look?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# layers = weights_of(decoder, torch.tensor([ids]))
+# on = [weights[0, :, EARLY:, :EARLY].flatten(0, 1).median(dim=0).values for weights in layers]
+# ```
+# </details>
 
 # %% demo=true
 from attention.experiments import long_texts
@@ -474,7 +511,7 @@ _ = long_texts.draw_first_token()
 # would give it 0.007. It does not matter which token it is: the texts were changed to begin with
 # *the*, with a full stop or with `<|im_start|>`.
 #
-# The weights of a query sum to 1, even if a head finds nothing that it looks for. They have to go
+# The weights of a query sum to 1, even if a head does not find what it looks for. They have to go
 # somewhere, and all queries see the first token. Xiao et al. (2024) call it an **attention sink**.
 # The small writer has none.
 #
@@ -502,6 +539,17 @@ check.keep_sinks(keep_sinks)
 # %% [markdown]
 # SmolLM2 reads the beginning of a novel, 1 536 tokens in pieces of 16. After each piece the cache
 # is shortened.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# past, found = None, []
+# for read_now, after in zip(ids[:-1].split(CHUNK), ids[1:].split(CHUNK), strict=True):
+#     scores, past = model(read_now[None], past)
+#     found.append(-torch.log_softmax(scores[0], dim=1).gather(1, after[:, None])[:, 0])
+#     past = cut(past)
+# ```
+# </details>
 
 # %% demo=true
 _ = long_texts.draw_streams()
@@ -509,7 +557,7 @@ _ = long_texts.draw_streams()
 # %% [markdown]
 # *Nats per token along three texts (medians), by what the cache keeps. The grey line is where it is
 # cut for the first time.* With the last 256 positions alone SmolLM2 needs 0.7 nats per token more
-# than with all. With 255 and the first one it needs 0.1 more. Three more from the beginning bring
+# than with all. With 255 and the first one it needs 0.1 more. Three more from the beginning gain
 # nothing. Is it only that any four early positions help? In place of the first four, four others
 # were kept: that is as bad as none. So one token out of 1 536 makes the difference.
 #
@@ -550,6 +598,15 @@ check.stretched_base(stretched_base)
 
 # %% [markdown]
 # The small writer learned from passages of 128 tokens. Here it reads 512.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# model = small_writer.load(ModernDecoder)
+# for layer in model.layers:
+#     layer.attention.base, layer.attention.window = base, window
+# ```
+# </details>
 
 # %% demo=true
 _ = long_texts.draw_stretched(stretched_base)
@@ -579,7 +636,7 @@ for question in (
 # %% [markdown]
 # It reads tokens, not letters (lesson 08), and its texts end years before 2030. Nothing in its loss
 # asks whether a text is true: only whether the next token is the one that stood there. Larger
-# models know more and fail less often, but their loss is the same.
+# models know more and fail less often, but they are trained with the same loss.
 #
 # - The experiments with SmolLM2 are of one published model. How much an answer depends on the form
 #   of a question, and how strong a sink is, differs from model to model.
@@ -627,14 +684,14 @@ for question in (
 # ## Open questions
 # No points, no check.
 # 1. A block of Q4_1 holds 32 weights. What would blocks of 16 and of 256 weights cost, and what
-#    would they bring?
+#    would they gain?
 # 2. With `B` random and `A` zero, nothing would change at first, either. What if both were zero?
 # 3. A draft that is always right is kept as a whole. Why does the model still have to read it?
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>
 #
-# 1. Scale and smallest value take 32 bits a block: 2 bits a number with 16, 1/8 with 256. In a
+# 1. Scale and smallest value take 32 bits per block: 2 bits per number with 16, 1/8 with 256. In a
 #    larger block the smallest and the largest lie further apart, so the rounding errors are larger.
 # 2. The gradient of A contains B as a factor, that of B contains A. Both would be zero, and
 #    nothing would ever change.
