@@ -15,24 +15,22 @@ from torch.nn import functional as F
 
 from attention.experiments.bahdanau_attention import D_STATE, Compared, sizes_of
 from attention.experiments.recorded import Experiment, seeded
-from attention.experiments.score_functions import Scored
 from attention.experiments.sequence_to_sequence import steps_back
-from attention.experiments.translator_so_far import train_with
+from attention.experiments.translator_so_far import Looks, train_with
 from attention.provided.data.numbers import numbers
 from attention.provided.figures import plots, seeds
 from attention.provided.measuring import timing
 from attention.provided.training_steps import fewer, one_thread
-from attention.score_functions import score as score_of_a_kind
 
 SEEDS = (0, 1, 2)
-ABLATED = {  # which have a matrix, whether scores are divided → seeds
-    ("qk", False): range(6),
-    ("qk", True): range(6),
-    ("qkv", False): range(6),
-    ("qkv", True): range(6),
-    ("v", False): range(3),
-    ("v", True): range(3),
-}
+ABLATED: tuple[dict[str, Any], ...] = (  # which have a matrix, whether scores are divided
+    {"matrices": "qk", "divided": False},
+    {"matrices": "qk", "divided": True},
+    {"matrices": "qkv", "divided": False},
+    {"matrices": "qkv", "divided": True},
+    {"matrices": "qk", "divided": False, "start": 0.125},  # as small at the start as divided ones
+    {"matrices": "qk", "divided": True, "start": 8.0},
+)
 ITEMS, CONTENT = 8, 4  # of the second task: items in a row, numbers that each item holds
 
 Attend = Callable[..., Tensor]
@@ -99,21 +97,27 @@ def fetch_items(roles: str, steps: int, seed: int) -> dict[str, float]:
     return {"loss": round(sum(fetch(roles, seed, steps)[-20:]) / 20, 5)}
 
 
-def weights_of_random_keys(lengths: Sequence[int] = (4, 64, 1024)) -> dict[int, float]:
+def weights_of_random_keys(
+    lengths: Sequence[int] = (4, 64, 1024), divided: bool = False
+) -> dict[int, float]:
     """Print the weights of a random query on eight random keys, for vectors of several lengths.
 
+    divided  whether the scores are divided by √d
     returns  length d → largest weight, the mean of 1000 such draws
     """
     generator, largest = torch.Generator().manual_seed(5), {}
+    print(
+        "           eight weights, largest first                      largest, mean of 1000 draws"
+    )
     for d in lengths:
+        by = d**0.5 if divided else 1
         query = torch.randn(d, generator=generator)
         keys = torch.randn(8, d, generator=generator)
-        shares = (keys @ query).softmax(dim=0).sort(descending=True).values.tolist()
+        shares = (keys @ query / by).softmax(dim=0).sort(descending=True).values.tolist()
         queries = torch.randn(1000, 1, d, generator=generator)
-        products = queries * torch.randn(1000, 8, d, generator=generator)
-        largest[d] = products.sum(dim=2).softmax(dim=1).amax(dim=1).mean().item()
-        print(f"d = {d:4d}   weights, largest first:", *(f"{share:.3f}" for share in shares))
-        print(f"           largest weight, mean of 1000 such draws: {largest[d]:.2f}")
+        scores = (queries * torch.randn(1000, 8, d, generator=generator)).sum(dim=2) / by
+        largest[d] = scores.softmax(dim=1).amax(dim=1).mean().item()
+        print(f"d = {d:4d}  ", *(f"{share:.3f}" for share in shares), f"  {largest[d]:.2f}")
     return largest
 
 
@@ -206,6 +210,7 @@ def turn_back(
 
 
 ROOT_D = 512**0.5
+EQUAL = 15 / 16  # the squared error of 16 equal weights
 SMALL = {"factor": ROOT_D, "start": 1 / ROOT_D}
 SETTINGS: dict[str, dict[str, Any]] = {
     "divided": {},
@@ -217,23 +222,28 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def scale_or_size(scaled_dot_product_attention: Attend) -> Axes:
-    """Draw where `turn_back` ends with and without the division, and what else makes scores small.
+def scale_or_size(scaled_dot_product_attention: Attend) -> Any:
+    """Draw the errors of `turn_back` with and without the division, and with other small scores.
 
     Changed: the division, the size of the first W, the rate, the loss, as the names say. Kept:
     keys, rotation, 120 steps. Three seeds each.
     """
-    ends: dict[str, list[float]] = {}
-    print(f"{'squared error':<44} after 10 steps       after 120 steps")
-    for name, setting in SETTINGS.items():
-        runs = [
+    runs = {
+        name: [
             turn_back(scaled_dot_product_attention, **setting, seed=seed)
             for seed in SEEDS[: fewer(3, most=1)]
         ]
-        ends[name] = [errors[-1] for errors in runs]
-        columns = ("  ".join(f"{errors[at]:.3f}" for errors in runs) for at in (9, -1))
-        print(f"{name:<44}", "   ".join(columns))
-    return seeds.dots(ends, xlabel="squared error after 120 steps", stroke=False)
+        for name, setting in SETTINGS.items()
+    }
+    axes = plots.panels(1, 2, width=3.8, height=2.8)
+    for ax, step in zip(axes, (10, 120), strict=True):
+        found = {name: [errors[step - 1] for errors in some] for name, some in runs.items()}
+        seeds.dots(found, ax, f"after {step} steps", "squared error", stroke=False)
+        for line, setting in zip(ax.lines, SETTINGS.values(), strict=True):
+            line.set_color(plots.VERMILION if setting.get("factor") else plots.BLUE)
+        ax.axvline(EQUAL, color=plots.GREY, linestyle="--", linewidth=1)
+        ax.text(EQUAL + 0.05, 0, "equal weights", va="center", fontsize=9)
+    return axes
 
 
 def divided_by(
@@ -249,30 +259,38 @@ def divided_by(
 
 
 @torch.no_grad()
-def spread_in_the_translator(seed: int) -> dict[str, float]:
-    """Measure lesson 04's translator with undivided dot products, before any training.
+def spread_in_the_translator(seed: int, matrices: str = "") -> dict[str, float]:
+    """Measure undivided dot products in the translator of this lesson, before any training.
 
-    returns  "entries", the root mean square of the numbers in its queries, and "spread", the
-             standard deviation of the scores of one query, over the true words of 256 sources
+    matrices  which of "q", "k" and "v" have one; with none it is lesson 04's
+    returns   "entries", the root mean square of the numbers in its queries, and "spread", the
+              standard deviation of the scores of one query, over the true words of 256 sources
     """
     torch.manual_seed(seed)
     corpus, found = numbers(), list[tuple[Tensor, Tensor]]()
 
-    def score(kind: str, q: Tensor, k: Tensor, weights: Any) -> Tensor:
-        scores: Tensor = score_of_a_kind(kind, q, k, weights)
-        found.append((q, scores))
-        return scores
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        found.append((q, q @ k.mT))
+        return F.scaled_dot_product_attention(q, k, v, mask)
 
-    model = Compared(sizes_of(corpus), Scored("dot", score, D_STATE), d_source=D_STATE)
+    model = Compared(sizes_of(corpus), Looks(attend, of=matrices), d_source=D_STATE)
     batch = corpus.batch(corpus.test[:256])
-    model.align(batch.source, batch.lengths, batch.target)
-    queries = torch.cat([q for q, _ in found], dim=1)  # (B, T_q, d)
-    scores = torch.cat([scores for _, scores in found], dim=1)  # (B, T_q, T_k)
+    model(batch.source, batch.lengths, batch.target)
+    queries, scores = (torch.cat(some, dim=1) for some in zip(*found, strict=True))  # (B, T_q, …)
     spreads = [rows[:, :n].std(dim=1).mean() for rows, n in zip(scores, batch.lengths, strict=True)]
     return {
         "entries": round(queries.square().mean().sqrt().item(), 2),
         "spread": round(torch.stack(spreads).mean().item(), 2),
     }
+
+
+def spreads_in_the_translator(matrices: str = "") -> None:
+    """Print `spread_in_the_translator` for three seeds."""
+    for seed in SEEDS:
+        print(
+            f"matrices: {matrices or 'none'}, seed {seed}:",
+            spread_in_the_translator(seed, matrices),
+        )
 
 
 def weight_on_itself(attend: Attend) -> dict[int, list[float]]:
@@ -409,17 +427,14 @@ def influence(
 
 
 def reach(SelfAttentionHead: Callable[[int, int], nn.Module]) -> Axes:
-    """Draw `influence` for three seeds, and print it for 1, 20 and 39 steps back."""
+    """Draw `influence` for three seeds."""
     runs = [influence(SelfAttentionHead, seed) for seed in SEEDS]
     ax: Axes = plots.panels(width=6.5, height=3.0)
-    print("influence, for seeds 0, 1, 2        1 step back            20 back            39 back")
     for name, colour in zip(runs[0], (plots.BLUE, plots.VERMILION, plots.GREEN), strict=True):
         for found in runs:
             seen = found[name][found[name] > 0]  # there is no 0 on a logarithmic axis
             ax.plot(seen, color=colour, linewidth=1.2)
         ax.text(len(seen), seen[-1].item(), name, color=colour)
-        far = ("  ".join(f"{found[name][back]:.0e}" for found in runs) for back in (1, 20, 39))
-        print(f"{name:<24}", *far, sep="   ")
     ax.set(yscale="log", xlabel="steps back", ylabel="influence on the last output")
     return ax
 
@@ -428,12 +443,7 @@ ONCE = {"matrices": "qk", "divided": True, "seed": 0, "steps": 20}
 
 EXPERIMENTS = {
     "matrices and division": Experiment(
-        points=[
-            point
-            for (matrices, divided), some in ABLATED.items()
-            for point in seeded(some, matrices=matrices, divided=divided)
-        ]
-        + [ONCE],
+        points=[point for setting in ABLATED for point in seeded(range(6), **setting)] + [ONCE],
         run=train_with,
         again=ONCE,
     ),

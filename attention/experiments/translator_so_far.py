@@ -191,15 +191,20 @@ def train_with(
     divided: bool,
     seed: int,
     scaled_dot_product_attention: Piece,
+    start: float = 1.0,
     steps: int = translators.STEPS,
 ) -> dict[str, Any]:
     """Train the translator of lesson 05, or one with fewer matrices; returns what `measured` does.
 
     matrices  which of "q", "k" and "v" have one
     divided   whether the scores are divided by √64
+    start     the first W_q is multiplied by it
     """
     torch.manual_seed(seed)
     looks = Looks(scaled_dot_product_attention, of=matrices, divided=divided)
+    with torch.no_grad():
+        for weights in looks.W_q.parameters():
+            weights.mul_(start)
     model = Compared(sizes_of(numbers()), looks, d_source=D_STATE)
     return measured(model, numbers(), seed, steps)
 
@@ -291,8 +296,8 @@ def _compare_first_steps(stage: str, pieces: dict[str, Piece]) -> None:
 def matrices_and_division() -> str:
     """Draw what the translators of `train_with` get right, and lesson 04's without a matrix.
 
-    Changed: which of queries, keys and values have a matrix, and the division. Kept: the rest of
-    the translator, data, 300 steps, rate.
+    Changed: which of queries, keys and values have a matrix, the division, the size of the first
+    W_q. Kept: the rest of the translator, data, 300 steps, rate.
     returns  "helps" if with W_q and W_k the worst divided run beats the undivided ones' median
     """
     scored = seeds.where(recorded.read("score_functions", "five score functions"), steps=300)
@@ -301,16 +306,23 @@ def matrices_and_division() -> str:
         "no matrix": seeds.where(scored, kind="dot"),
         "no matrix, divided": seeds.where(scored, kind="scaled_dot"),
     }
-    for matrices, name in (("v", "W_v"), ("qk", "W_q, W_k"), ("qkv", "W_q, W_k, W_v")):
-        some = seeds.where(rows, matrices=matrices, steps=None)
-        runs[name] = seeds.where(some, divided=False)
-        runs[f"{name}, divided"] = seeds.where(some, divided=True)
+    for name, matrices, start in (
+        ("W_q, W_k", "qk", None),
+        ("W_q (8 times smaller), W_k", "qk", 0.125),
+        ("W_q (8 times larger), W_k", "qk", 8.0),
+        ("W_q, W_k, W_v", "qkv", None),
+    ):
+        some = seeds.where(rows, matrices=matrices, start=start, steps=None)
+        for divided in sorted({row["divided"] for row in some}):
+            runs[name + ", divided" * divided] = seeds.where(some, divided=divided)
     for ax, digits in zip(plots.panels(1, 2, width=3.6, height=2.9), (5, 6), strict=True):
         at = seeds.dots_at_digits(runs, digits, ax)
+        for line, name in zip(ax.lines, runs, strict=True):
+            line.set_color(plots.BLUE if "divided" in name else plots.VERMILION)
         for name in ("W_q, W_k", "W_q, W_k, divided"):  # the dots show the others well enough
             print(f"{digits} digits  {name:<18}", *(f"{share:5.2f}" for share in at[name]))
-    divided, other = at["W_q, W_k, divided"], at["W_q, W_k"]
-    return "helps" if min(divided) > median(other) else "hurts"
+    helps = min(at["W_q, W_k, divided"]) > median(at["W_q, W_k"])
+    return "helps" if helps else "hurts"
 
 
 STAGES = {

@@ -45,6 +45,8 @@ def test_the_influence_is_flat_for_attention_and_fades_for_the_others():
 def test_one_of_many_random_keys_takes_all_the_weight_of_a_long_query():
     largest = experiments.weights_of_random_keys()
     assert largest[4] < 0.6 < 0.9 < largest[1024]
+    divided = experiments.weights_of_random_keys(divided=True).values()
+    assert 0.3 < min(divided) < max(divided) < 0.4
 
 
 def test_scores_are_mutual_with_one_projection_only_and_order_does_not_matter():
@@ -56,6 +58,11 @@ def test_scores_are_mutual_with_one_projection_only_and_order_does_not_matter():
     head.W_k = head.W_q
     there, back = experiments.scores_both_ways(head, x)
     assert there == pytest.approx(back)
+
+
+def test_matrices_make_the_translator_s_scores_smaller_still():
+    without, with_them = (experiments.spread_in_the_translator(0, of) for of in ("", "qk"))
+    assert with_them["spread"] < 0.5 * without["spread"] < 0.5
 
 
 def test_the_other_figures_can_be_drawn(capsys):
