@@ -51,30 +51,6 @@ def gradients(model, batch):
     return torch.stack(products, 1).detach(), torch.stack(norms, 1)
 
 
-@torch.no_grad()
-def prefix_effects(model, batch):
-    """What each letter read loses if an earlier one may not be looked at: (B, T_q, T_q).
-
-    Entry (t, j): log p of target token t, less what it is when nobody but itself sees what the
-    decoder read at position j. Above the diagonal it is 0.
-    """
-    seen, read_mask = masks_from_tokens(batch.source, shift_right(batch.target))
-    memory = model.encode(batch.source, seen)
-    T, effects = batch.target.shape[1], []
-
-    def log_p(mask):
-        logits = model.decode(shift_right(batch.target), memory, mask, seen)
-        return logits.log_softmax(-1).gather(2, batch.target.unsqueeze(2)).squeeze(2)
-
-    whole = log_p(read_mask)
-    for j in range(T):
-        unread = read_mask.clone()
-        unread[:, :, j] = False
-        unread[:, j, j] = True
-        effects.append(whole - log_p(unread))
-    return torch.stack(effects, dim=-1)
-
-
 def exact_without(model, batch, off):
     """Share of sentences of which every token is right, given the true ones before, without heads.
 

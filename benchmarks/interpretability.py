@@ -27,22 +27,20 @@ from attention.interpretability import (
 from attention.provided.data.tokens import PAD
 from attention.provided.files import ROOT
 from attention.provided.measuring import rank_agreement
-from attention.provided.measuring.other_weights import effective_attention, largest_change
+from attention.provided.measuring.other_weights import largest_change
 from attention.provided.models import rearranged_attention
 from attention.train import shipped
 from benchmarks.explained import (
     gradients,
     interval,
     mean_attention,
-    prefix_effects,
     right_letters,
     sentences,
 )
 from benchmarks.hidden_vectors import SEEDS, attribution, identifiability, probes
 from benchmarks.pruning import pruning
 
-LONG, ROWS = 40, 25  # of the longest sentences
-FROM = 40  # rows of the decoder's self-attention that see this many positions, or more
+ROWS = 25  # of the longest sentences
 
 
 def lengths(ids):
@@ -146,50 +144,10 @@ def null_space(model, corpus, count):
     }
 
 
-def prefixes(model, corpus, count):
-    """τ of raw and effective weights on earlier letters with what happens without these."""
-    batch = long_sentences(corpus, min(count, LONG))
-    effects = prefix_effects(model, batch).abs()
-    looks = measured.look(model, batch)
-    chosen = [looks[n] for n in looks if n.startswith("decoder") and "cross" not in n]
-    raw = torch.stack([one.weights for one in chosen]).mean(dim=(0, 2))
-    effective = torch.stack([_effective_rows(one) for one in chosen])
-    mean = effective.mean(dim=(0, 2))
-    says = {"raw": raw, "effective": mean, "size of effective": effective.abs().mean(dim=(0, 2))}
-    says["random numbers"] = torch.rand(raw.shape, generator=torch.Generator().manual_seed(0))
-    # The own position is always seen: the keys are those before it, t of them.
-    T = batch.target.shape[1]
-    counts = [[t if FROM <= t + 1 <= n else 0 for t in range(T)] for n in lengths(batch.target)]
-    taus = {name: rank_agreement.agreement(said, effects, counts) for name, said in says.items()}
-    there = torch.zeros_like(raw, dtype=torch.bool)  # (B, T_q, T_k)
-    for b, row in enumerate(counts):
-        for t, n in enumerate(row):
-            there[b, t, : t + 1] = n > 0
-    negative = effective.transpose(1, 2)[:, :, there] < -1e-12
-    result = {name: interval(numbers) for name, numbers in taus.items()}
-    for name in ("effective", "size of effective"):
-        pairs = zip(taus[name], taus["raw"], strict=True)
-        result[f"{name} less raw"] = interval([one - other for one, other in pairs])
-    result["negative entries"] = round(negative.double().mean().item(), 4)
-    result["rows"] = sum(n > 0 for row in counts for n in row)
-    result["sentences"] = len(batch.target)
-    return result
-
-
-def _effective_rows(one):
-    """Effective weights row by row: query t sees the positions up to its own."""
-    result = torch.zeros_like(one.weights)
-    for t in range(one.weights.shape[2]):
-        seen = one.weights[:, :, t : t + 1, : t + 1]
-        result[:, :, t : t + 1, : t + 1] = effective_attention(seen, one.values[:, :, : t + 1])
-    return result
-
-
 PARTS = {
     "explanation": explanation,
     "rearranged": rearranged,
     "null space": null_space,
-    "prefixes": prefixes,
     "identifiability": identifiability,
     "probes": probes,
     "attribution": attribution,

@@ -5,7 +5,7 @@
 # test that claim on a trained translator.
 #
 # **After this lesson** you can
-# - measure where a head looks by a **score** with a control,
+# - count how often a head looks where a **role** would look, and compare with chance,
 # - measure how much a token matters by **leaving it out**,
 # - see which letters depend on one hidden vector (**activation patching**),
 # - find different weights with the same output (the **null space** of attention),
@@ -27,10 +27,11 @@ torch.set_num_threads(1)  # as fast for small matrices, and much faster beside o
 
 # %% [markdown]
 # ## A map that looks like an answer
-# This translator was trained by `python -m attention.train numbers`. Encoder and decoder have two
-# layers each, and each of the six attentions has four heads. We look at its first cross-attention
-# while it writes 231. Then we shuffle the weights of every cross-attention, so that they fall on
-# the wrong words, and let the model predict each letter again from the true letters before it.
+# This translator was trained by `python -m attention.train numbers`: it reads a number in English
+# words and writes it in German letters. Encoder and decoder have two layers each, and each of the
+# six attentions has four heads. We look at the first cross-attention while it writes 231,
+# *zweihunderteinunddreißig*. Then we shuffle: the weights of every cross-attention fall on the
+# wrong words, and the model predicts each letter again, given the true letters before it.
 
 # %% demo=true
 model, corpus = shipped.trained("numbers")
@@ -38,11 +39,10 @@ model = model.double().requires_grad_(False)  # float64, so that small effects c
 first_map = experiments.first_map(model, corpus)
 
 # %% [markdown]
-# *Left: weights of the first cross-attention from 0, light, to 1, dark, the mean of four heads.
-# Each row is a letter to be written, each column a word. Right: the largest weight of each row.*
-# The map looks like an explanation: *zwe* looks at *two*, *hundert* at *hundred*. But many letters
-# in the second line are right, although the weights went to the wrong words. How many are right
-# over 200 sentences?
+# *Weights of the first cross-attention, the mean of its four heads: a row for each letter to be
+# written, a column for each word.* The map looks like an explanation: *zwe* looks at *two*,
+# *hundert* at *hundred*. But many letters in the second line are right, although the weights went
+# to the wrong words. How many are right over 200 sentences?
 #
 # <details><summary>The code that ran</summary>
 #
@@ -61,42 +61,19 @@ first_map = experiments.first_map(model, corpus)
 _ = experiments.shuffled_weights()
 
 # %% [markdown]
-# *Shares of right letters: with the weights as they are, shuffled three times, and all equal
-# (“uniform”). “First letters” begin a German number word; “inside” means all its other letters.*
+# *Share that is right: with the weights as they are, shuffled three times, and all equal
+# (“uniform”). “First letters” begin a German number word, “letters inside” are all others.*
 # With the weights on wrong words, no number is right, and one first letter in ten (with equal
 # weights, four). But inside the words nearly nine letters in ten are still right: after *dreiß*
 # comes *ig*, whatever the source says. Yet the map shows a lot of weight on *thirty* there.
 #
-# ## The idea
+# ## Five meanings of “explains”
 # “Attention explains” can mean five things. You will measure each of them:
 # - a head looks at some place (“What do the heads look at?”),
 # - the answer depends on a token (“Does it matter?”),
 # - it depends on one vector (“What if another word stood there?”),
 # - no other weights would do (“Could the weights be different?”),
 # - a head is needed (“Which heads are needed?”).
-#
-# For one head with weights *A*, values *V* and its part *W_o* of the output matrix:
-#
-# $$\text{output} = A\,V\,W_o \qquad (A + U)\,V = A\,V \quad\text{whenever}\quad U\,V = 0$$
-#
-# | name | shape | what it is |
-# |---|---|---|
-# | `weights` | `(B, H, T_q, T_k)` | *A*; each row sums to 1 |
-# | `values` | `(T, d_head)` | *V* of one head and sentence |
-# | `change` | `(T,)` | a row of *U*, which must also sum to 0 |
-# | `effects` | `(B, T_q, T_k)` | what target token t loses without source token j |
-#
-# ## By hand
-# Three tokens have the values 1, 2 and 3, one feature each. Three rows of weights give the same
-# output:
-
-# %%
-for weights in ([0.5, 0.0, 0.5], [0.25, 0.5, 0.25], [0.0, 1.0, 0.0]):
-    print(weights, "→", sum(w * v for w, v in zip(weights, [1.0, 2.0, 3.0], strict=True)))
-
-# %% [markdown]
-# Each row differs from the one before by (−0.25, 0.5, −0.25). These numbers sum to 0, and so do
-# their products with the values. How many such directions does a real head have?
 #
 # ## What do the heads look at?
 # Choose a sentence, an attention and a head:
@@ -106,20 +83,18 @@ experiments.explore_maps(model, corpus)
 
 # %% [markdown]
 # Layers and heads count from 0, as in the code. Some heads seem to have a favourite place, such as
-# the letter just read. But the eye finds patterns in anything. So we score each head for a *role*,
-# such as “looks at the token before”: which share of its weight is where this role would look? The
-# control is a head with equal weights.
+# the letter just read. But the eye finds patterns in anything. So we count: how often is a head's
+# largest weight where a head with a certain *role* would look, such as at the token before? The
+# control is chance, a place drawn at random.
 
 # %% demo=true
 pairs, batch = experiments.held_out(corpus)
 experiments.draw_roles(model, pairs, batch)
 
 # %% [markdown]
-# *Share of its weight that each head puts there, over 40 held-out numbers; ticks: equal weights.
-# Left, dots: the token before, itself or after; crosses: share of the queries with their largest
-# weight there. Right, the heads' numbers: the English word that is being written.* Voita et al.
+# *Over 40 held-out numbers. Each dot is a head; on the right each head is its number.* Voita et al.
 # (2019) call a head *positional* if nine queries in ten have their largest weight on the same
-# neighbour. They found such heads. This model has none: no cross comes near the dashed line at 0.9.
+# neighbour. They found such heads. This model has none: no head comes near the dashed line at 0.9.
 # The clear role is *alignment*. At the first letter of a German word, three of the four heads in
 # each layer look at its English word; at other letters they do so less. Head 3 does the reverse.
 #
@@ -130,21 +105,24 @@ experiments.draw_roles(model, pairs, batch)
 # ●●○ medium · 15 minutes · 2 points
 #
 # Write `forward`: how much log-probability does each target letter lose if one source token is
-# hidden? The base class below has `log_p`, which takes a mask of the source. Hiding a token with
-# the mask, rather than cutting it out, leaves all other tokens at their positions.
+# hidden? It takes `source` (B, T_k) and `target` (B, T_q) and returns (B, T_q, T_k): entry (t, j)
+# is the log-probability of target token t, less what it is without source token j. `log_p`, in the
+# base class below, takes a mask of the source and hides a token from encoder and decoder alike.
+# Unlike cutting the token out, this leaves all other tokens at their positions.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Ask once with the mask as it is, then once for each source token with its entry turned off.
+# Call `log_p` once with the mask as it is. Then call it once for each source token, with the entry
+# of this token turned off.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# `masks_from_tokens` gives a source mask of (B, 1, T_k), `log_p` gives (B, T_q). Stack T_k of these
-# along a new last axis.
+# `masks_from_tokens` gives a source mask of (B, 1, T_k), and `log_p` gives (B, T_q). Stack the T_k
+# differences along a new last axis.
 # </details>
 # <details><summary>Hint 3 · later columns lack more and more tokens</summary>
 #
-# You change one mask in every round, so what was turned off stays off.
+# You change the same mask in every round, so what was turned off stays off.
 # </details>
 
 # %%
@@ -166,8 +144,8 @@ check.LeaveOneOut(LeaveOneOut)
 
 # %% [markdown]
 # ### Predict first
-# Hide *thirty* in 231. How many letters will lose more than one nat? All seven of *dreißig*? Any
-# outside it?
+# Hide *thirty* in 231. How many letters will lose more than one nat, which leaves them less than
+# 37 % of their probability? All seven of *dreißig*? Any outside it?
 
 # %%
 from attention.provided.predictions import compare
@@ -181,17 +159,18 @@ mattered = experiments.attention_and_losses(first_map, lost)
 compare(prediction, mattered, "letters that lose more than one nat without thirty")
 
 # %% [markdown]
-# *Left: the map from above. Right: how much log-probability each letter loses without each word, as
-# a share of the largest loss; beside each letter its own largest, in nats.* Without *thirty*,
-# three letters of *dreißig* lose much: d, r and ß. So does the *u* of *und*, which is written only
-# if tens follow. The two pictures agree where the model has a choice to make: at the start of a
-# word, or where a word could continue in several ways. At most other letters hardly anything is
-# lost, yet the weights of the map must go somewhere.
+# *Left: the map from above. Right: how much log-probability each letter loses without each word, in
+# nats; this scale ends at the largest loss.* Without *thirty*, three letters of *dreißig* lose
+# much: d, r and ß. So does the *u* of *und*, which is written only if tens follow. The two pictures
+# agree where the model has a choice to make: at the start of a word, or where a word could continue
+# in several ways. At most other letters hardly anything is lost, yet the weights of the map must go
+# somewhere.
 #
-# Take 200 held-out sentences. For each letter we rank the words by what is lost without them, and
-# by a measure that claims to explain it: the mean cross-attention weight, the length of the
-# *gradient* of log p with respect to a word's vector, or *gradient · input*, its product with that
-# vector. **Kendall's τ** compares two orders: 1 means the same, 0 no relation, −1 the reverse.
+# Do they agree over 200 held-out sentences? For each letter we rank the words by how much its
+# log-probability changes without them, and by a measure that claims to explain it: the mean
+# cross-attention weight, the length of the *gradient* of log p with respect to a word's vector, or
+# *gradient · input*, the size of its product with that vector. **Kendall's τ** compares two orders:
+# 1 means the same, 0 no relation, −1 the reverse.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -223,17 +202,20 @@ _ = experiments.explanations()
 #
 # ## What if another word stood there?
 # In training no word was ever hidden, so leaving one out puts the model into a situation that it
-# does not know. Here is a test that shows it only vectors of words it knows. The English
-# names of 931 and 139 contain the same words in another order. Let the encoder read both, and give
-# the decoder the vectors of 931, except for one that comes from 139. Which letters change? This is
+# has never met. The next test gives it only vectors of words that it knows. The English names of
+# 931 and 139 contain the same words in another order. Let the encoder read both, and give the
+# decoder the vectors of 931, except for one that comes from 139. Which letters change? This is
 # **activation patching**, or an *interchange intervention* (Geiger et al., 2021).
 #
 # ### Exercise 17.2 · `ActivationPatching`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Write `forward`: the decoder gets the vectors of `source`, but at `places` those of `other`.
-# Exchange what the encoder returns, not what it reads. The other sentence goes through the encoder
-# alone, with a mask of its own; what the decoder may look at stays as it was.
+# Write `forward`: how probable is each letter of `target` (B, T_q) if some of the encoder's vectors
+# come from another sentence? `source` and `other` are ids (B, T_k). Where `places`, a bool tensor
+# (B, T_k), is True, the decoder gets the vector of `other`. Exchange what the encoder returns, not
+# what it reads. The other sentence goes through the encoder alone, with a mask of its own; what the
+# decoder may look at stays as it was. For each letter, return the probabilities of the whole
+# vocabulary: (B, T_q, target_size).
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -242,12 +224,12 @@ _ = experiments.explanations()
 # <details><summary>Hint 2 · the shapes</summary>
 #
 # Both memories are (B, T_k, d_model); `places`, (B, T_k), needs one more axis to choose between
-# them. `decode` wants `shift_right(target)`, a memory, the target's mask and the source's, and
+# them. `decode` takes `shift_right(target)`, a memory, the target's mask and the source's, and
 # returns scores; `masks_from_tokens` makes the masks.
 # </details>
 # <details><summary>Hint 3 · each letter is nearly certain, whatever you replace</summary>
 #
-# Then the decoder reads the letter that it should write.
+# You gave the decoder the letter that it should write. It may only read the letters before.
 # </details>
 
 # %%
@@ -286,8 +268,8 @@ _ = experiments.patch_many(ActivationPatching(model), corpus)
 # word taken from the other. Where they have the same word, and at EOS, nothing ever changes.
 #
 # Does the vector hold only its word? All vectors so far came from the *same* place, so this test
-# cannot say. Now take the vectors of 931 alone, and move them: what is written if that of *nine*
-# stands in the place of *one*, too? Is it 939 again?
+# cannot say. Now take the vectors of 931 alone, and move them: what is written if the vector of
+# *nine* also stands in the place of *one*? Is it 939 again?
 #
 # <details><summary>The code that ran</summary>
 #
@@ -302,16 +284,30 @@ _ = experiments.patch_many(ActivationPatching(model), corpus)
 _ = experiments.move_vectors(model, corpus)
 
 # %% [markdown]
-# *Above: 931, with its vectors in other places. Below: all numbers with these kinds of words and
-# two different digits.* No: with *nine* in both places the unit is missing. So a vector holds its
-# word **and its place**, and the decoder goes by the place that is *in* the vector. Where the
-# vector stands means nothing to it: a weighted sum does not depend on the order of its terms.
+# *First four lines: 931, with its vectors in other places. Last three: all numbers with these kinds
+# of words and two different digits.* No: with *nine* in both places the model writes 930, and the
+# last digit is missing. So a vector holds its word **and its place**, and the decoder goes by the
+# place that is *in* the vector. Where the vector stands means nothing to it: a weighted sum does
+# not depend on the order of its terms.
 #
 # ## Could the weights be different?
-# By hand it was easy to find other weights with the same output. In a head, the T weights of a row
-# can change as long as d_head outputs and one sum do not: these are d_head + 1 linear conditions.
-# Each one that does not follow from the others takes away one direction of change. The directions
-# that remain are the **null space**; its dimension is T less the rank of the conditions.
+# If the weights explain an output, no other weights should give it. Three tokens have the values 1,
+# 2 and 3, one feature each. Here are three rows of weights, and what they give:
+
+# %%
+for weights in ([0.5, 0.0, 0.5], [0.25, 0.5, 0.25], [0.0, 1.0, 0.0]):
+    print(weights, "→", sum(w * v for w, v in zip(weights, [1.0, 2.0, 3.0], strict=True)))
+
+# %% [markdown]
+# Each row differs from the one before by (−0.25, 0.5, −0.25). These numbers sum to 0, and so do
+# their products with the values. In a head with T keys, weights *A* and values *V*,
+#
+# $$(A + U)\,V = A\,V \quad\text{whenever}\quad U\,V = 0$$
+#
+# A row of *U* is T numbers that meet d_head + 1 linear conditions: none of the d_head features of
+# the output changes, and the numbers sum to 0. Each condition that does not follow from the others
+# takes away one direction of change. The directions that remain are the **null space**; its
+# dimension is T less the rank of the conditions.
 
 # %%
 from attention.provided.measuring.other_weights import TOLERANCE, null_space
@@ -333,8 +329,8 @@ compare(prediction, 32 + 2, "least T with a null space, whatever the values are"
 
 # %% [markdown]
 # The 32 features and the sum make 33 conditions, so there must be a null space from T = 34 on. For
-# the longest number, the decoder's last row has 65 − 33 = 32 free directions. Encoder and
-# cross-attention have none: given these values, no other weights give this output.
+# the longest number, the last row of the decoder's self-attention has 65 − 33 = 32 free directions.
+# Encoder and cross-attention have none: given these values, no other weights give this output.
 #
 # ### Exercise 17.3 · `perturb_attention`
 # ●●● hard · 20 minutes · 3 points
@@ -342,18 +338,21 @@ compare(prediction, 32 + 2, "least T with a null space, whatever the values are"
 # Graded in three parts: the part in the null space (1), the step (1), where nothing can
 # change (1).
 #
-# Take the part of `direction` that changes neither the sum of the weights nor the output. Go from
-# the weights along this part, and only until the first weight is 0. `null_space(values)` is given:
-# n orthonormal columns, (T, n), that span the null space.
+# Change a row of `weights` (T,) as far as possible in one direction, so that its sum and its output
+# `weights @ values` stay the same and no weight becomes negative; `values` is (T, d). Take the part
+# of `direction` (T,) that lies in the null space of the values. Go along this part, and only until
+# the first weight is 0. If nothing can change, return the weights as they are. `null_space(values)`
+# is given: it returns n orthonormal columns, (T, n), that span the null space.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
 # How far does the direction go along each of the columns? If a step changes a weight w by c < 0,
-# after how many steps is it 0?
+# after how many such steps is it 0?
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Go from the direction, (T,), to n lengths, and back to (T,). Which weight limits the step?
+# Turn the direction, (T,), into n lengths along the columns, and these back into a change, (T,).
+# Each weight that falls allows a number of steps; the smallest of these numbers counts.
 # </details>
 # <details><summary>Hint 3 · “RuntimeError: min(): … numel() == 0”, or NaN</summary>
 #
@@ -379,43 +378,26 @@ experiments.draw_rows(weights, values, other)
 _ = experiments.movable_weight()
 
 # %% [markdown]
-# *Above: two rows with the same output as the row of the model, which is outlined. Below: how much
-# weight can be moved in such rows of 8 heads for 25 long numbers, by the best of 20 random
-# directions and by the search.* A random direction does not get far, because some small weight soon
-# reaches 0. The search moves more than a quarter of the weight on average. Whether this model's
-# softmax could produce such weights is another question.
-#
-# Without the condition on the sum, Brunner et al. (2020) subtract a row's null-space part; the rest
-# is **effective attention**. Is it closer to what matters? We hide each earlier letter in turn:
-#
-# <details><summary>The code that ran</summary>
-#
-# ```python
-# for j in range(T):
-#     unread = read_mask.clone()
-#     unread[:, :, j] = False
-#     unread[:, j, j] = True
-#     effects.append(whole - log_p(unread))
-# ```
-# </details>
-
-# %% demo=true
-_ = experiments.effective_weights()
-
-# %% [markdown]
-# *Kendall's τ with leave-one-out, for rows of the decoder's self-attention with 40 positions or
-# more.* In this model, effective weights agree with it *less* well than raw ones.
+# *Above: the row of the model and, with the same output, the farthest row that the search found.
+# Below: how much weight can be moved in such rows of 8 heads for 25 long numbers, by the best of 20
+# random directions and by the search.* A random direction does not get far, because some small
+# weight soon reaches 0. The search moves more than a quarter of the weight on average. Whether this
+# model's softmax could produce such weights is another question.
 #
 # ## Which heads are needed?
-# Lesson 07 gave every head a gate: 1 keeps the head, 0 removes it. One backward pass gives the
-# derivatives of the loss with respect to all gates. Do they predict what happens at 0?
+# The translator has 24 heads. Which of them can go? There are too many sets of heads to try them
+# all. But lesson 07 gave every head a gate: 1 keeps the head, 0 removes it. One backward pass gives
+# the derivatives of the loss with respect to all gates. Do they predict what happens at 0?
 #
 # ### Exercise 17.4 · `HeadImportance`
 # ●●○ medium · 12 minutes · 2 points
 #
-# A head's importance is how strongly the loss reacts to its gate: take the size of the derivative
-# for each sentence, then the mean. `gates`, of the base class, makes a gate for each sentence and
-# head. `watch_attention` puts gates into a model; this removes one head inside the `with`:
+# Write `forward`: how strongly does the loss react to each head's gate? The loss of a sentence is
+# the sum of −log p over its real tokens. Differentiate it with respect to gates of 1: take the size
+# of the derivative for each sentence, then the mean over sentences. `forward` takes `source` (B,
+# T_k) and `target` (B, T_q) and returns a dict: for the name of each attention, the importance of
+# its heads, (H,). `gates`, of the base class, makes a gate for each sentence and head.
+# `watch_attention` puts gates into a model; this removes one head inside the `with`:
 #
 # ```python
 # with watch_attention(model, {"encoder.layers.0.attention": torch.tensor([1.0, 1.0, 0.0, 1.0])}):
@@ -423,13 +405,13 @@ _ = experiments.effective_weights()
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# With gates in place, turn log p into a loss and take its gradients for all gates at once. Each
+# With the gates in place, turn log p into a loss and take its gradients for all gates at once. Each
 # sentence has its own gates, so one sum over all sentences is enough.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# `log_p` is (B, T_q), with padding in it that must not count. Each gradient is (B, H), each result
-# (H,).
+# `log_p` returns (B, T_q), with padding in it that must not count. The gradient of each attention's
+# gates is (B, H), and its entry of the result is (H,).
 # </details>
 # <details><summary>Hint 3 · “RuntimeError: … appears to not have been used in the graph”</summary>
 #
@@ -451,9 +433,9 @@ for name, sizes in importance.items():
     print(f"{name:<34}", *(f"{size:.3f}" for size in sizes.tolist()))
 
 # %% [markdown]
-# The loss reacts far less to an encoder's gate than to a decoder's. Now
-# remove heads one after another: the least important first; at random (five draws); or *greedy*,
-# where each step removes the head that costs least. The orders are found on other sentences.
+# The loss reacts far less to the encoder's gates than to the decoder's. Now remove heads one after
+# another: the least important first; at random (five draws); or *greedy*, where each step removes
+# the head that costs least. Importance and greedy search get their order from other sentences.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -504,9 +486,9 @@ compare(prediction, experiments.pruned_heads(), "heads of the encoder that can b
 # With all 24 heads, importance begins with the encoder's eight; the ninth is that decoder head, and
 # accuracy collapses.
 #
-# ### Break it
-# Where does the derivative go wrong? Turn one gate slowly from 1 to 0 and watch the loss: for that
-# head, and for the one that greedy search removes first.
+# ### Where does the derivative go wrong?
+# Turn one gate slowly from 1 to 0 and watch the loss: for that decoder head, and for the one that
+# greedy search removes first.
 
 # %% demo=true
 experiments.turn_gates(model, batch, importance)
@@ -522,14 +504,14 @@ experiments.turn_gates(model, batch, importance)
 # heads went first.
 #
 # ## Two layers do what one cannot
-# Some heads make sense only together. In the next task a row repeats a stretch of random tokens;
+# Some heads make sense only together. In the next task each row repeats a stretch of random tokens;
 # the length of the stretch, the period, differs from row to row. To continue such a row, a model
 # must find where the last token stood before and copy what came next. One attention layer cannot
 # look this up: a position knows only its own token and place. With two layers, the first can tell
 # each position which token stood before it, and the second can look for the position whose
 # predecessor is the current token. Such a head of the second layer is called an **induction head**
 # (Elhage et al., 2021; Olsson et al., 2022). We train a model of two attention layers on this task,
-# which takes about fifteen seconds, and look for such heads in it.
+# which takes about fifteen seconds, and look for such heads.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -566,10 +548,11 @@ for row in (repeating[0], by_chance[0]):
 # ### Exercise 17.5 · `induction_score`
 # ●●○ medium · 15 minutes · 2 points
 #
-# How much of its weight does each head put where an induction head would look? Take the tokens *a b
-# c a*: *a* was already at position 0, so at the last *a* an induction head looks at position 1. In
-# *a b a c a* there are two such positions, 1 and 3: add up the weights on both. Take the mean over
-# all queries whose token occurred before.
+# How much of its weight does each head put where an induction head would look? From `weights` (B,
+# H, T, T) and `tokens` (B, T), compute a score for each head, (H,). Take the tokens *a b c a*: *a*
+# was already at position 0, so at the last *a* an induction head looks at position 1. In *a b a c
+# a* there are two such positions, 1 and 3: add up the weights on both. Take the mean over all
+# queries whose token occurred before, in all rows.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -578,8 +561,8 @@ for row in (repeating[0], by_chance[0]):
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Comparing (B, T, 1) with (B, 1, T) gives (B, T, T); `tril` keeps what lies before the query. It
-# has one entry for all heads: add an axis for them. Without its first key, the weights' last axis
+# Comparing (B, T, 1) with (B, 1, T) gives (B, T, T), of which `tril` keeps what lies before the
+# query. Add an axis for the heads. If you leave out the first key, the last axis of the weights
 # begins one position further.
 # </details>
 # <details><summary>Hint 3 · the scores are too small</summary>
@@ -633,18 +616,22 @@ for head, gates in enumerate(1 - torch.eye(4)):
 # layer 1 is needed, since the three others do the same. Leaving out one head at a time would have
 # called all four unimportant.
 #
-# Does it depend on the seed, and could a single layer do it, too?
+# Where are the 5 % that even the whole model gets wrong? Does it depend on the seed? And could a
+# single layer do it, too?
 
 # %% demo=true
 axes = induction.induction_heads()
 
 # %% [markdown]
-# *Where one head of each layer looks in a row that repeats. Printed: the share of repeated tokens
-# that are continued correctly, what is left of it without the heads of the first layer, and the
-# induction scores of the last layer's heads, three seeds each.* The first head looks at the token
-# before (blurred late in the row), the second right after earlier occurrences of its token. Two
-# layers continue 95 % of the tokens. One layer continues a third, and not much more when it gets
-# more parameters than the two have together.
+# *Where one head of each layer looks in a row that repeats. Printed, with three seeds each: the
+# share of repeated tokens that are continued correctly, all together, after a token with one
+# successor so far, and after one with several; the share that is left without layer 0; the scores
+# of the last layer's heads.* The first head looks at the token before (blurred late in the row),
+# the second right after earlier occurrences of its token. Two layers continue 95 % of the tokens,
+# and *all* that follow a token with one successor. All errors are made where a stretch holds a
+# token twice, as the one in the map holds 25, followed by 24 and by 21: one token back does not
+# tell which is next. One layer continues a third, and not much more when it gets more parameters
+# than the two have together.
 #
 # ## Limits
 # - Everything about translation was measured on one small model and one task.
@@ -718,11 +705,11 @@ own = experiments.nearest_inputs(token_identifiability, model, batch)
 compare(prediction, own, "trained model: nearest to the own token")
 
 # %% [markdown]
-# *Share of vectors that are nearest to their own token, over 200 sentences; last, your batch of 40.
-# “Length of the change”: of what the layers add, as a share of the input's.* The share is 1, but
-# *also in the untrained models*: the residual connection carries the input past every layer. So
-# this measure says nothing about what was learned. The direction of the change alone (“change
-# only”) does: there the trained model stands far above the control.
+# *Share of vectors that are nearest to their own token, over 200 sentences, with three untrained
+# models beside; last, your batch of 40.* The share is 1, but *also in the untrained models*: the
+# residual connection carries the input past every layer. So this measure says nothing about what
+# was learned. What the layers have added does (“the change alone”): there the trained model stands
+# far above the control.
 #
 # A vector can also hold its token where no distance shows it. A **linear probe** (Alain and Bengio,
 # 2016) asks whether a linear classifier, trained on 400 other sentences, can read it.
@@ -744,21 +731,23 @@ compare(prediction, own, "trained model: nearest to the own token")
 experiments.probes()
 
 # %% [markdown]
-# *Share of held-out tokens for which the probe is right, by layer. The black line is the most
-# frequent answer.* The token itself can be read everywhere, with or without training. What the
+# *Share of held-out tokens for which the probe is right, by layer; “norm” is the normalization at
+# the encoder's end.* The token itself can be read everywhere, with or without training. What the
 # layers add is the word *before*: an untrained layer mixes in some of it, the trained layers more.
 #
 # ### Exercise 17.6 · `HiddenTokenAttribution` ★
 # ●●● hard · 20 minutes · 2 points
 #
-# How much of each input token is in a hidden vector? Ask how strongly the vector reacts to a small
-# change of the token's input: take the size of this derivative, (d_model, d_model) numbers, as a
-# share of the sum over all input tokens.
+# Write `forward`: how much of each input token is in each hidden vector? It takes sentences `x` (B,
+# T, d_model) and returns (B, T, T): row i holds the shares of hidden vector i. Ask how strongly the
+# vector reacts to a small change of a token's input. The derivative is a matrix (d_model, d_model),
+# and its size is the root of the sum of its squares. Take this size as a share of the sum over all
+# input tokens.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# `torch.autograd.grad` differentiates one number, and a hidden vector has d_model. Square, add up
-# over these and over the features of the input, then take the root.
+# `torch.autograd.grad` differentiates one number, and a hidden vector has d_model of them. Square
+# the gradients, add up over these numbers and over the features of the input, then take the root.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #

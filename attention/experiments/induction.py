@@ -92,10 +92,29 @@ def continued(model: AttentionOnly, head_masks: Any = None) -> float:
 
     head_masks  for each layer (4,): 1 keeps a head, 0 removes it; None keeps all
     """
+    right, repeats, _ = _predicted(model, head_masks)
+    return round(right[repeats].float().mean().item(), 3)
+
+
+def by_successors(model: AttentionOnly) -> list[float]:
+    """`continued`, where the last token was always followed by the same token, and elsewhere.
+
+    Elsewhere it stands more than once in the stretch, and was followed by different ones.
+    """
+    right, repeats, several = _predicted(model)
+    parts = (repeats & ~several, repeats & several)
+    return [round(right[part].float().mean().item(), 3) for part in parts]
+
+
+def _predicted(model: AttentionOnly, head_masks: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each token of `fresh`, (500, 31): is it predicted? Does it repeat what stood there a
+    period ago? Was the token before it followed by another one so far?"""
     ids, period = fresh()
-    best = model(ids[:, :-1], head_masks)[0].argmax(dim=-1)
-    repeats = torch.arange(1, T) > period
-    return round((best == ids[:, 1:])[repeats].float().mean().item(), 3)
+    last, following = ids[:, :-1], ids[:, 1:]
+    right = model(last, head_masks)[0].argmax(dim=-1) == following
+    before = (last.unsqueeze(2) == last.unsqueeze(1)).tril(-1)  # (500, 31, 31): the same token
+    several = (before & (following.unsqueeze(2) != following.unsqueeze(1))).any(dim=-1)
+    return right, torch.arange(1, T) > period, several
 
 
 def fresh() -> tuple[Tensor, Tensor]:
@@ -123,11 +142,12 @@ def train_on_repeats(
 ) -> dict[str, Any]:
     """Train to predict what repeats; measure it whole, and without heads.
 
-    returns  "right": share of the repeated tokens that are predicted; "parameters"; "previous":
-             the mean weight of each head on the token before, by layer; "scores", "by chance": the
-             `induction_score` of each head, in rows that repeat and in random ones; "without":
-             the share right without all heads of one layer, layer by layer; "tokens", "maps": a
-             row, and where in it one head of each layer looks
+    returns  "right": share of the repeated tokens that are predicted; "by successors": the same, as
+             `by_successors` divides them; "parameters"; "previous": the mean weight of each head on
+             the token before, by layer; "scores", "by chance": the `induction_score` of each head,
+             in rows that repeat and in random ones; "without": the share right without all heads
+             of one layer, layer by layer; "tokens", "maps": a row, and where in it one head of
+             each layer looks
     """
     model = trained(n_layers, seed, MultiHeadAttention, d_model)
     (ids, _), chance = fresh(), chance_rows()
@@ -138,6 +158,7 @@ def train_on_repeats(
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
         "right": continued(model),
+        "by successors": by_successors(model),
         "previous": before,
         "scores": scores,
         "by chance": [_hundredths(induction_score(one, chance)) for one in model(chance)[1]],
@@ -176,17 +197,21 @@ def induction_heads() -> list[Axes]:
     maps are those of two layers, seed 0.
     """
     rows = recorded.read("induction", "layers")
-    print("layers  parameters  continued  without layer 0  scores of the last layer's heads")
+    print(
+        "layers  parameters  continued  one successor  several  without layer 0  induction scores"
+    )
     for row in rows:
         scores = " ".join(f"{one:.2f}" for one in row["scores"][-1])
+        one, several = row["by successors"]
         print(
-            f"{row['n_layers']:6d}  {row['parameters']:10,}  {row['right']:9.3f}  "
-            f"{row['without'][0]:15.3f}  {scores}"
+            f"{row['n_layers']:6d}  {row['parameters']:10,}  {row['right']:9.3f}  {one:13.3f}  "
+            f"{several:7.3f}  {row['without'][0]:15.3f}  {scores}"
         )
     (drawn,) = seeds.where(rows, n_layers=2, seed=0)
     axes = [*plots.panels(columns=2, width=4.4, height=4.2)]
+    looks = "at the token before", "right after the same token"
     for ax, one in zip(axes, drawn["maps"], strict=True):
-        title = f"layer {one['layer']}, head {one['head']}"
+        title = f"layer {one['layer']}, head {one['head']}: {looks[one['layer']]}"
         tokens = drawn["tokens"]
         plots.heatmap(one["weights"], ax, title, tokens, tokens, colorbar=ax is axes[-1])
         ax.tick_params(labelsize=7)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy
 import torch
 from IPython.display import HTML
 from torch import Tensor, nn
@@ -39,6 +40,13 @@ Patching = Callable[..., Tensor]  # the lesson's ActivationPatching, made of a m
 def look(model: nn.Module, batch: Batch) -> dict[str, Look]:
     """Run a translator once, and return what every attention in it did, by name."""
     return look_at(model, batch.source, batch.target)
+
+
+def _called(name: str) -> str:
+    """What is said of an attention, in place of its name in the module."""
+    stack, _, layer, kind = name.split(".")
+    which = "cross-attention" if "cross" in kind else f"{stack}'s self-attention"
+    return f"{which}, layer {layer}"
 
 
 def role_scores(weights: Tensor, role: Tensor) -> Tensor:
@@ -119,11 +127,14 @@ def _labels(number: int) -> tuple[list[str], list[str]]:
 
 
 def _beside(number: int, maps: Mapping[str, Tensor]) -> Any:
-    """Draw maps (T_q, T_k) of a number side by side: letters down, words across."""
+    """Draw maps (T_q, T_k) of a number side by side: letters down, words across.
+
+    The first shows weights, from 0 to 1; the scale of another ends at its largest number.
+    """
     letters, words = _labels(number)
-    axes = plots.panels(columns=len(maps), width=4.6, height=4.8, share=False)
+    axes = numpy.atleast_1d(plots.panels(columns=len(maps), width=4.6, height=4.8, share=False))
     for ax, (title, values) in zip(axes, maps.items(), strict=True):
-        plots.heatmap(values, ax, title, letters, words, colorbar=ax is axes[0])
+        plots.heatmap(values, ax, title, letters, words, faint=ax is not axes[0])
         ax.tick_params(axis="x", rotation=60)
         ax.set(xlabel="words", ylabel="letter to be written")
     return axes
@@ -142,8 +153,7 @@ def first_map(model: nn.Module, corpus: Corpus, number: int = 231) -> Tensor:
     written = [corpus.target_vocabulary.tokens[token] for token in guessed]
     for name, row in (("true letters", letters), ("shuffled weights", written)):
         print(f"{name:<18}", *(f"{one if len(one) == 1 else 'EOS':^3}" for one in row), sep="")
-    largest = (weights == weights.max(dim=1, keepdim=True).values).double()
-    _beside(number, {f"the map: {number}, layer 0": weights, "the word with most weight": largest})
+    _beside(number, {f"{number}: weights of layer 0": weights})
     return weights
 
 
@@ -154,9 +164,10 @@ def shuffled_weights() -> dict[str, list[dict[str, float]]]:
     shuffles), or equally to all. The model and the sentences stay the same.
     """
     found: dict[str, list[dict[str, float]]] = stored()["rearranged"]
-    for name, rows in found.items():
-        for part in rows[0]:
-            print(f"weights {name:<12} {part:<15} right:", *(f"{row[part]:.3f}" for row in rows))
+    parts = ("whole numbers", "first letters", "letters inside")
+    print(f"{'weights':<12}", *(f"{part:>16}" for part in parts))
+    for name, row in ((name, row) for name, rows in found.items() for row in rows):
+        print(f"{name:<12}", *(f"{row[part]:16.3f}" for part in parts))
     return found
 
 
@@ -166,8 +177,8 @@ def _maps(model: nn.Module, corpus: Corpus, number: int) -> Sentence:
     read, labels = ["BOS", *letters[:-1]], {}
     for name in looks:
         cross = (letters, words) if "cross" in name else (read, read)
-        labels[name] = (words, words) if name.startswith("encoder") else cross
-    maps = {name: one.weights[0] for name, one in looks.items()}
+        labels[_called(name)] = (words, words) if name.startswith("encoder") else cross
+    maps = {_called(name): one.weights[0] for name, one in looks.items()}
     return Sentence(f"{number}: {in_words(number, 'en')}", maps, labels)
 
 
@@ -178,13 +189,12 @@ def explore_maps(model: nn.Module, corpus: Corpus) -> HTML:
 
 
 def draw_roles(model: nn.Module, pairs: Sequence[Any], batch: Batch) -> None:
-    """Draw which share of its weight each head puts where a role looks; a tick: equal weights.
+    """Draw how often the largest weight of each head is where a role looks; a tick: by chance.
 
-    Left the self-attentions, by the neighbour; a cross is the share of a head's queries that have
-    their largest weight there. Right the cross-attentions, at the word that is being written: each
-    head is its number.
+    Left the self-attentions, by the neighbour. Right the cross-attentions, at the word that is
+    being written: each head is its number.
     """
-    left, right = plots.panels(1, 2, width=4.8, height=3.2, share=False)
+    left, right = plots.panels(1, 2, width=4.8, height=3.4, share=False)
     source, target = batch.source != PAD, batch.target != PAD
     rows: dict[Any, list[str]] = {left: [], right: []}
     for name, (weights, _) in look(model, batch).items():
@@ -201,42 +211,41 @@ def draw_roles(model: nn.Module, pairs: Sequence[Any], batch: Batch) -> None:
             mask = mask.tril() if stack == "decoder" else mask
             roles = {
                 f"{stack} {layer}, {which}": offset_role(mask, offset)
-                for which, offset in (("previous", -1), ("itself", 0), ("next", 1))
+                for which, offset in (("token before", -1), ("itself", 0), ("token after", 1))
             }
         for label, role in roles.items():
             if role.any():
                 _draw_role(ax, len(rows[ax]), role, mask, weights)
                 rows[ax].append(label)
-    for ax, title in ((left, "self-attention: a neighbour"), (right, "cross-attention: the word")):
+    titles = {left: "self-attention: a neighbour", right: "cross-attention: the word being written"}
+    for ax, title in titles.items():
         ax.set_yticks(range(len(rows[ax])), rows[ax])
-        ax.set(title=title, xlim=(0, 1), ylim=(len(rows[ax]) - 0.5, -0.5), xlabel="share")
-    left.axvline(0.9, color=plots.GREY, linestyle="--", linewidth=1)
+        ax.set(title=title, xlim=(0, 1.04), ylim=(len(rows[ax]) - 0.5, -0.5))
+        ax.set(xlabel="share of queries with the largest weight there")
+    left.axvline(0.9, color=plots.GREY, linestyle="--", linewidth=1, label="“positional”: 0.9")
+    left.plot([], [], "o", color=plots.BLUE, markersize=5, label="a head")
+    left.plot([], [], "|", color=plots.BLACK, markersize=9, label="by chance")
+    left.legend(fontsize=8, loc="center right", bbox_to_anchor=(0.88, 0.5))
 
 
 def _draw_role(ax: Any, place: int, role: Tensor, mask: Tensor, weights: Tensor) -> None:
-    equal = role_scores(uniform(mask), role).item()
-    ax.plot([equal] * 2, [place - 0.4, place + 0.4], color=plots.BLACK, linewidth=1.5)
-    itself = role.shape[-1] == role.shape[-2]
-    if itself:
-        largest = F.one_hot(weights.argmax(-1), weights.shape[-1]).double()
-        ax.plot(role_scores(largest, role), [place] * 4, "x", color=plots.VERMILION, markersize=5)
-    for head, share in enumerate(role_scores(weights, role).tolist()):
-        marker, size, lower = ("o", 5, 0) if itself else (f"${head}$", 7, 0.2 * (head - 1.5))
+    chance = role_scores(uniform(mask), role).item()
+    ax.plot([chance] * 2, [place - 0.4, place + 0.4], color=plots.BLACK, linewidth=1.5)
+    largest = F.one_hot(weights.argmax(-1), weights.shape[-1]).double()
+    neighbour = role.shape[-1] == role.shape[-2]
+    for head, share in enumerate(role_scores(largest, role).tolist()):
+        marker, size, lower = ("o", 5, 0) if neighbour else (f"${head}$", 7, 0.2 * (head - 1.5))
         ax.plot(share, place + lower, marker=marker, color=plots.BLUE, markersize=size, mew=0.4)
 
 
 def attention_and_losses(weights: Tensor, lost: Tensor, number: int = 231) -> int:
-    """Draw a map beside what each letter loses without each word, as shares of the largest loss.
+    """Draw a map beside what each letter loses without each word.
 
     weights, lost  (T_q, T_k); lost in nats
     returns        how many letters lose more than one nat without "thirty"
     """
-    axes = _beside(number, {"attention, layer 0": weights, "leave one out": lost / lost.max()})
-    letters, words = _labels(number)
-    sizes = zip(letters, lost.max(dim=1).values.tolist(), strict=True)
-    axes[1].set_yticks(range(len(letters)), [f"{size:.1f}  {letter}" for letter, size in sizes])
-    axes[1].set_ylabel("largest loss in nats, letter to be written")
-    return int((lost[:-1, words.index("thirty")] > 1).sum())
+    _beside(number, {"weights of layer 0": weights, "nats lost without the word": lost})
+    return int((lost[:-1, _labels(number)[1].index("thirty")] > 1).sum())
 
 
 def _interval(name: str, numbers: Sequence[float]) -> None:
@@ -251,7 +260,7 @@ def explanations() -> dict[str, list[float]]:
     interval. Sentences and losses are the same in all rows; random numbers are the control.
     """
     found: dict[str, list[float]] = stored()["explanation"]
-    names = [name for name in found if "less" not in name]
+    names = sorted((name for name in found if "less" not in name), key=lambda name: -found[name][0])
     ax = plots.panels(width=6.5, height=2.8)
     for height, (mean, *ends) in enumerate(found[name] for name in names):
         ax.plot(ends, [height, height], color=plots.BLUE, linewidth=5, alpha=0.4)
@@ -337,7 +346,10 @@ def patch_many(
             found[word if word == "EOS" else which].append((both[0], both[1]))
     for which, rows in found.items():
         own, new = (sum(column) for column in zip(*rows, strict=True))
-        print(f"{which:<13} {len(rows)} times: as it was {own}, with the other's word {new}")
+        print(
+            f"{which:<13} {len(rows)} times: {own} numbers written as before, "
+            f"{new} with the other's word"
+        )
     return found
 
 
@@ -387,11 +399,10 @@ def _longest(model: nn.Module, corpus: Corpus) -> dict[str, Look]:
 def null_spaces(null_space_dimension: Any, model: nn.Module, corpus: Corpus) -> None:
     """Print the dimension of each head's null space for the longest held-out number."""
     for name, (_, values) in _longest(model, corpus).items():
-        dimensions, T = null_space_dimension(values[0]).tolist(), values.shape[2]
-        print(f"{name:<34} T = {T:<3} dimension by head {dimensions}   T - 33 = {T - 33}")
-    found = stored()["null space"]
-    print(f"targets of more than 33 tokens: {found['targets of more than 33 tokens']:.0%}")
-    print("longest source:", found["longest source"])
+        free, T = null_space_dimension(values[0]).tolist(), values.shape[2]
+        print(f"{_called(name):<34} {T:2d} keys   free directions of the four heads {free}")
+    share = stored()["null space"]["targets of more than 33 tokens"]
+    print(f"held-out numbers of more than 33 letters, EOS among them: {share:.0%}")
 
 
 def last_row(model: nn.Module, corpus: Corpus) -> tuple[Tensor, Tensor]:
@@ -401,24 +412,24 @@ def last_row(model: nn.Module, corpus: Corpus) -> tuple[Tensor, Tensor]:
 
 
 def draw_rows(weights: Tensor, values: Tensor, other: Tensor) -> None:
-    """Draw other weights with the same output: a learner's, and what `largest_change` finds.
+    """Draw the row with the same output that `largest_change` finds, and the row of the model.
 
-    The weights themselves are outlined in both panels.
+    Printed: both it and a learner's row.
 
     weights, other  (T,)
     values          (T, d)
     """
-    axes, searched = plots.panels(2, width=7.5, height=1.9), largest_change(weights, values)
-    rows = {"random direction": other, "searched": searched}
-    for ax, (label, row) in zip(axes, rows.items(), strict=True):
-        ax.bar(range(len(row)), row, color=plots.SKY)
-        ax.step(range(len(row)), weights, color=plots.BLACK, lw=1, where="mid", label="the model's")
+    searched = largest_change(weights, values)
+    for label, row in {"random direction": other, "searched": searched}.items():
         moved, error = (row - weights).abs().sum() / 2, ((row - weights) @ values).abs().max()
-        ax.set(title=f"{label}: {moved:.0%} of the weight has moved", ylabel="weight")
-        print(f"{label:<17} smallest weight {row.min():.1e}   sum {row.sum():.12f}", end="   ")
-        print(f"output off by {error:.0e}")
-    ax.set(xlabel="position that the decoder has read")
-    plots.legend(axes[0], fontsize=9)
+        print(f"{label:<17} {moved:.0%} moved   smallest weight {row.min():.1e}", end="   ")
+        print(f"sum {row.sum():.12f}   output off by {error:.0e}")
+    ax = plots.panels(width=7.5, height=2.2)
+    ax.bar(range(len(weights)), searched, color=plots.SKY, label="the farthest row")
+    ax.step(range(len(weights)), weights, color=plots.BLACK, lw=1, where="mid", label="the model's")
+    ax.set(xlabel="position that the decoder has read", ylabel="weight")
+    ax.set(title="two rows of weights, one output")
+    plots.legend(ax, fontsize=9, loc="upper center")
 
 
 def movable_weight() -> dict[str, Any]:
@@ -441,18 +452,6 @@ def movable_weight() -> dict[str, Any]:
     return found
 
 
-def effective_weights() -> dict[str, Any]:
-    """Print how well raw and effective weights on earlier letters agree with leave-one-out.
-
-    Rows of the decoder's self-attention with 40 positions or more, mean of the heads of both
-    layers; the same rows and losses for all, and random numbers as the control.
-    """
-    found: dict[str, Any] = stored()["prefixes"]
-    for name in ("raw", "effective", "size of effective", "random numbers"):
-        _interval(name, found[name])
-    return found
-
-
 def pruned_heads() -> int:
     """Draw the share of right numbers as heads are removed, in three orders, for 500 numbers.
 
@@ -460,6 +459,7 @@ def pruned_heads() -> int:
     first, or greedy, always the head whose loss costs least. Orders come from other sentences.
     returns  how many of the encoder's heads can go, least important first, while 99 % stay right
     """
+    print("heads removed while 99 % of the numbers stay right")
     axes, few = plots.panels(2, 2, width=3.7, height=2.6, share=False), {}
     styles = {"at random": (plots.GREY, 0.6), "least important first": (plots.VERMILION, 1)}
     styles |= {"greedy": (plots.BLUE, 1)}
@@ -471,8 +471,8 @@ def pruned_heads() -> int:
                 label = name if number == 0 else None
                 ax.plot(curve, ".-", color=colour, alpha=alpha, linewidth=1.3, label=label)
             few[group, name] = [_still_right(curve) for curve in curves[name]]
-            removed = " ".join(map(str, few[group, name]))
-            print(f"{titles[group]:<33} {name:<22} removed while 0.99 stay right: {removed}")
+        told = (f"{name} {' '.join(map(str, few[group, name]))}" for name in styles)
+        print(f"{titles[group]:<33} {'   '.join(told)}")
         ax.set(title=titles[group], xlabel="heads removed", ylim=(-0.04, 1.04))
         ax.set_ylabel("numbers right")
     plots.legend(axes[0, 0], fontsize=8, loc="lower left")
@@ -491,9 +491,12 @@ def turn_gates(model: nn.Module, batch: Batch, importance: Mapping[str, Tensor])
     greedy search removes first.
     """
     name = "decoder.layers.1.attention"
-    first_off, least = stored()["pruning"]["first off"], int(importance[name].argmin())
+    first_off = stored()["pruning"]["first off"]
     ax, steps = plots.panels(width=6.5, height=2.8), [n / 5 for n in range(6)]
-    for (part, head), colour in (((name, least), plots.VERMILION), (first_off, plots.BLUE)):
+    least, greedy = ((name, int(importance[name].argmin())), tuple(first_off))
+    curves = {"least important": (least, plots.VERMILION)}
+    curves["first to go by greedy search"] = (greedy, plots.BLUE)
+    for label, ((part, head), colour) in curves.items():
         losses = []
         for step in steps:
             gates = torch.ones(4).double()
@@ -503,10 +506,10 @@ def turn_gates(model: nn.Module, batch: Batch, importance: Mapping[str, Tensor])
             answers = batch.target.flatten()
             loss = F.cross_entropy(scores, answers, ignore_index=PAD, reduction="sum")
             losses.append(loss.item() / len(batch.source))
-        layer = part.removesuffix(".attention")
-        label = f"{layer}, head {head}: importance {importance[part][head]:.3f}"
+        label = f"head {head}, {label}: importance {importance[part][head]:.3f}"
         ax.plot(steps, losses, "o-", color=colour, label=label)
-    ax.set(xlabel="gate", ylabel="loss per number")
+    ax.set(xlabel="gate: 0 removes the head, 1 keeps it", ylabel="loss per number (nats)")
+    ax.set(title=_called(name))
     plots.legend(ax, fontsize=9)
 
 
@@ -516,10 +519,13 @@ def nearest_inputs(identifiability: Any, model: Any, batch: Batch) -> float:
     200 held-out numbers; the trained model beside three untrained ones of the same sizes.
     returns  the share in a batch, after all layers, by the lesson's token_identifiability
     """
-    rows = stored()["identifiability"]
-    for name, share in rows["trained"][0].items():
+    rows, ways = stored()["identifiability"], {"cosine": "by angle", "distance": "by distance"}
+    ways["change only"] = "the change alone"
+    for layer, (way, told) in itertools.product((0, 1), ways.items()):
+        name = f"layer {layer}, {way}"
         controls = " ".join(f"{control[name]:.3f}" for control in rows["untrained"])
-        print(f"{name:<29} trained {share:.3f}   untrained, three seeds {controls}")
+        trained = rows["trained"][0][name]
+        print(f"layer {layer}, {told:<17} trained {trained:.3f}   untrained {controls}")
     mask, x = batch.source != PAD, model.embed(batch.source, model.source_embedding)
     nearest = identifiability(model.encoder(x, mask.unsqueeze(1)), x, mask)
     return float(nearest.sum() / mask.sum())
@@ -530,8 +536,8 @@ def probes() -> None:
 
     Trained on 400 numbers, asked about others; the trained model beside three untrained ones.
     """
-    found, asked = stored()["probes"], ("the token itself", "its position", "the token before")
-    axes = plots.panels(columns=3, width=2.7, height=2.6)
+    found, asked = stored()["probes"], ("the token itself", "the token before")
+    axes = plots.panels(columns=2, width=3.4, height=2.6)
     for ax, question in zip(axes, asked, strict=True):
         layers = [n for n in found["trained"][0] if n.startswith(question) and "most" not in n]
         for name, colour, size in (("trained", plots.BLUE, 9), ("untrained", plots.GREY, 4)):
@@ -540,10 +546,10 @@ def probes() -> None:
                 right, label = [row[layer] for layer in layers], None if number else name
                 ax.plot(right, "o-", label=label, **style)
         most = found["trained"][0][f"{question}, most frequent"]
-        ax.axhline(most, color=plots.BLACK, linewidth=1)
+        ax.axhline(most, color=plots.BLACK, linewidth=1, ls="--", label="most frequent answer")
         ax.set_xticks(range(len(layers)), [layer.split(", ")[1] for layer in layers], rotation=45)
         ax.set(title=question, ylim=(0, 1.04))
-    plots.legend(axes[0], fontsize=8, loc="center right")
+    plots.legend(axes[0], fontsize=8, loc="center right", bbox_to_anchor=(1, 0.55))
     axes[0].set(ylabel="read correctly")
 
 

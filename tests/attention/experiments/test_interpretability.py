@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from attention.experiments import induction
 from attention.experiments import interpretability as experiments
 from attention.interpretability import ActivationPatching, LeaveOneOut
 from attention.train import shipped
@@ -41,3 +42,17 @@ def test_a_vector_holds_its_place_too(numbers, capsys):
     assert found["as they are"] == found["first and last exchanged"] == 576
     assert found["the first in both places"] > 560
     assert "the first in both places  neunhundertdreißig\n" in capsys.readouterr().out
+
+
+def test_who_copies_the_last_successor_fails_only_after_a_token_with_several():
+    def copies(ids, head_masks):
+        logits = torch.zeros(*ids.shape, induction.VOCABULARY)
+        for row, scores in zip(ids.tolist(), logits, strict=True):
+            followed = {}
+            for t, token in enumerate(row):
+                scores[t, followed.get(token, 0)] = 1
+                followed[token] = row[t + 1] if t + 1 < len(row) else 0
+        return logits, None
+
+    one, several = induction.by_successors(copies)
+    assert one == 1 and several < 1 and several < induction.continued(copies) < 1
