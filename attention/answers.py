@@ -88,7 +88,7 @@ class LowRank(nn.Module):
 
     The parts are `linear`; `A`, (rank, d_in), an nn.Parameter that begins random; and `B`,
     (d_out, rank), one that begins with zeros, so that at first nothing changes.
-    Raises ValueError for a rank below 1, and for a scale that is not a number.
+    Refuses a rank below 1, and a scale that is not a number.
     Source: Hu et al. (2022), equation 3.
 
     >>> layer = LowRank(nn.Linear(6, 4), rank=2)
@@ -154,7 +154,7 @@ def keep_sinks(past, n_first, window):
     window   how many stay at the end; 0 is allowed
     returns  such a list, (B, H_kv, at most n_first + window, d_head); no position is in it twice
 
-    Raises ValueError for numbers below 0.
+    Refuses numbers below 0.
     Source: Xiao et al. (2024), section 3.2.
 
     >>> keys = torch.arange(6.0).view(1, 1, 6, 1)

@@ -67,7 +67,7 @@ def flash_attention(q, k, v, block, causal=False):
     returns  a pair: context (..., T_q, d_v), and lse (..., T_q), the logarithm of the sum of the
              exponentials of each query's scores
 
-    Raises ValueError for a block below 1.
+    Refuses a block below 1.
     Source: Rabe and Staats (2021), sections 2 and 3; Dao et al. (2022), algorithm 1.
 
     >>> q, k, v = torch.zeros(1, 1), torch.zeros(3, 1), torch.tensor([[3.0], [6.0], [9.0]])
@@ -102,7 +102,7 @@ def flash_attention_backward(q, k, v, context, lse, grad_context, block):
     block         how many queries, and how many keys, a tile has
     returns       (grad_q, grad_k, grad_v), shaped like q, k and v
 
-    Raises ValueError for a block below 1.
+    Refuses a block below 1.
     Source: Dao et al. (2022), algorithm 4.
     """
     demand.counts(block=block)
@@ -192,10 +192,9 @@ def operations_per_byte(n_new, n_cached, batch, d_model, group=1, bytes_per_numb
     and in its scores and its weighted average over all n_cached + n_new positions; hidden scores
     count. With d = d_model, W_q and W_o are d · d; W_k and W_v are d · d / group.
     Bytes: those of the four matrices, once for the whole batch, and of the n_cached keys and
-    values in each cache, d / group numbers each. Everything else that moves is left out, such as
-    the keys and values of the new positions.
-    Raises ValueError if group does not divide d_model, for n_cached below 0, and for other numbers
-    below 1.
+    values in each cache, d / group numbers each. Everything else that moves is left out, also the
+    keys and values of the new positions.
+    Refuses a group that does not divide d_model, n_cached below 0, and other numbers below 1.
 
     >>> operations_per_byte(n_new=1, n_cached=0, batch=1, d_model=100)
     1.005

@@ -20,7 +20,7 @@ def mean_pooling(x, mask=None):
     mask     None, or bool (B, T); True = a real token
     returns  (B, d_model)  zeros for a sequence without a real token
 
-    Raises ValueError for a mask that is not bool.
+    Refuses a mask that is not bool.
 
     >>> x, mask = torch.tensor([[[1.0], [3.0], [80.0]]]), torch.tensor([[True, True, False]])
     >>> mean_pooling(x, mask)
@@ -43,7 +43,7 @@ def attention_pooling(x, query, mask=None):
              nothing both are zeros
 
     The scores are divided by √d_model.
-    Raises ValueError for a mask that is not bool.
+    Refuses a mask that is not bool.
 
     >>> x, query = torch.tensor([[[1.0, 0.0], [3.0, 0.0]]]), torch.tensor([0.0, 5.0])
     >>> attention_pooling(x, query)  # both score 0
@@ -64,7 +64,7 @@ class HierarchicalAttention(nn.Module):
 
     The parameters `word_query` and `sentence_query`, (d_model,) each, begin as zeros: every weight
     is the same at first.
-    Raises ValueError for a d_model below 1, and for a mask that is not bool.
+    Refuses a d_model below 1, and a mask that is not bool.
     Source: Yang et al. (2016), without their recurrent encoders and their tanh layer below each
     level, and with the division by √d_model.
 
@@ -109,7 +109,7 @@ class EncoderClassifier(nn.Module):
 
     The parts are `cls`, a parameter (d_model,); `positions`, LearnedPositions for 1 + max_length
     places, of which the first is that of the extra token; `encoder`; `head`, a linear layer.
-    Raises ValueError for a size below 1.
+    Refuses a size below 1.
     Source: Devlin et al. (2019), section 3.
 
     >>> EncoderClassifier(10, 7, d_model=12, n_heads=3, d_ff=20, n_layers=1)(
@@ -161,7 +161,7 @@ def mask_tokens(tokens, noise, share, mask_id):
     returns  a pair of (B, T), int64: what the encoder reads; and what it should guess, the true id
              where a token is hidden, and IGNORED, which F.cross_entropy leaves out, elsewhere
 
-    Raises ValueError for a share that is not from 0 to 1.
+    Refuses a share that is not from 0 to 1.
     Source: Devlin et al. (2019), section 3.1, without the tokens that stay as they are or are
     replaced by others.
 
@@ -233,7 +233,7 @@ def blank_each_patch(images, size):
     size     the side of a patch, P, which divides height and width
     returns  (B, N, C, height, width)  copy n has zeros in patch n, counted as in `patchify`
 
-    Raises ValueError for a size below 1.
+    Refuses a size below 1.
 
     >>> blank_each_patch(torch.ones(1, 1, 1, 3), size=1)[0, :, 0, 0]
     tensor([[0., 1., 1.],

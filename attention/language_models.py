@@ -19,7 +19,7 @@ def join_text_and_summary(texts, summaries):
     returns           a pair of (B, T) tensors: tokens, int64, filled up with PAD at the end; and
                       counted, bool, True at the tokens of the summary and at their EOS
 
-    T is the length of the longest sequence of the batch. Raises ValueError if there is none.
+    T is the length of the longest sequence of the batch. Refuses a batch of no text.
     Source: Liu et al. (2018), section 4.2.3.
 
     >>> tokens, counted = join_text_and_summary([[7, 8, 9], [7]], [[8], [9]])
@@ -50,7 +50,7 @@ def language_model_loss(logits, tokens, counted=None):
 
     The first token is not predicted by anything, and PAD never counts. What does not count may have
     an infinite loss. If no token counts, the loss is 0.
-    Raises ValueError if `counted` is not bool.
+    Refuses a `counted` that is not bool.
 
     >>> logits = torch.zeros(1, 4, 8)
     >>> logits[0, 1, 5] = 100.0  # after the second token it is sure of a 5
@@ -79,7 +79,7 @@ class DecoderOnly(nn.Module):
 
     The parts are `embedding`, an nn.Embedding; `stack`, a pre-norm `Encoder` of lesson 10, which
     with a causal mask does all that a decoder needs; and `generator`, a linear layer without bias.
-    Raises ValueError for a size below 1.
+    Refuses a size below 1.
     Source: Liu et al. (2018), section 4.2.3.
 
     >>> DecoderOnly(11, d_model=6, n_heads=2, d_ff=8, n_layers=1)(torch.zeros(2, 5).long()).shape
@@ -141,7 +141,7 @@ def local_block_attention(q, k, v, block):
     returns  (..., T, d_v)
 
     The scores take about T · block numbers, never T · T: half a million positions are no trouble.
-    Raises ValueError for a block below 1.
+    Refuses a block below 1.
     Source: Liu et al. (2018), section 4.2.4.
 
     >>> x = torch.tensor([[1.0], [3.0], [5.0], [7.0], [9.0]])
@@ -165,7 +165,7 @@ def compress(x, weight):
     returns  (..., T // stride, d_out)  what is left at the end, fewer than stride, is dropped;
                                         where T is less than stride, nothing remains
 
-    Raises ValueError for a stride of 0.
+    Refuses a weight without a stride.
     Source: Liu et al. (2018), section 4.2.4, with kernel and stride 3.
 
     >>> x = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])
@@ -187,7 +187,7 @@ def memory_compressed_attention(q, k, v, stride):
     returns  (..., T, d_v)  zeros where there is nothing to see yet
 
     A position sees a key if none of the positions that it stands for comes later.
-    Raises ValueError for a stride below 1.
+    Refuses a stride below 1.
     Source: Liu et al. (2018), section 4.2.4.
 
     >>> v = torch.tensor([[1.0], [3.0]])
@@ -209,7 +209,7 @@ def top_k_gate(scores, k):
     returns  (N, E)  for the chosen ones the softmax of their scores, 0 for all others; on a tie it
                      does not matter who is chosen
 
-    Raises ValueError for any other k.
+    Refuses any other k.
     Source: Shazeer et al. (2017), equations 3 and 5, without their noise.
 
     >>> top_k_gate(torch.tensor([[0.0, 2.0, 2.0, 1.0]]), k=2)
@@ -231,7 +231,7 @@ def load_balance_loss(scores, gates):
 
     An expert's share is the part of all choices that fell on it. Its probability for a token comes
     from the softmax of all scores of that token.
-    Raises ValueError if there is no token.
+    Refuses a batch of no token.
     Source: Fedus, Zoph and Shazeer (2022), equations 4 to 6, for any number of choices per token.
 
     >>> gates = torch.tensor([[1.0, 0.0], [1.0, 0.0]])

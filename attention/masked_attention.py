@@ -16,7 +16,7 @@ def packed_mask(document, T_q):
     T_q       int           the queries are the last T_q of the T_k positions
     returns   (B, T_q, T_k)  bool, True = may attend
 
-    Raises ValueError for a T_q that is not from 1 to T_k.
+    Refuses a T_q that is not from 1 to T_k.
 
     >>> packed_mask(torch.tensor([[1, 1, 2, 2, 0]]), T_q=3).int()
     tensor([[[0, 0, 1, 0, 0],
@@ -63,7 +63,7 @@ def longformer_mask(T, window, global_positions, device=None):
     device            where the mask is made
     returns           (T, T)  bool
 
-    Raises ValueError for a T or a window below 0.
+    Refuses a T or a window below 0.
     Source: Beltagy et al. (2020), figure 2d.
 
     >>> longformer_mask(4, window=0, global_positions=[1]).int()
@@ -90,7 +90,7 @@ def masked_attention(q, k, v, mask=None, return_weights=False):
     returns  context (..., T_q, d_v); with return_weights=True the pair context, weights
 
     A query that may attend to nothing gets weights of 0, a context of 0, and gradients of 0.
-    Raises ValueError for a mask that is not bool.
+    Refuses a mask that is not bool.
 
     >>> q, nothing = torch.zeros(2, 4), torch.tensor([[True, True], [False, False]])
     >>> masked_attention(q, q, torch.tensor([[10.0], [30.0]]), nothing)
@@ -142,7 +142,7 @@ def leaks(name, x, t):
     returns  a bool: True if another future, all positions after t, changes an output at or before
              t; False at the last position, after which nothing follows
 
-    Raises ValueError if t is not a position of x.
+    Refuses a t that is not a position of x.
 
     >>> leaks("A", torch.eye(4), t=1), leaks("B", torch.eye(4), t=1)
     (False, True)
@@ -178,7 +178,7 @@ def sliding_window_attention(q, k, v, window):
     returns  (..., T, d_v)
 
     The scores are T · (2 window + 1) numbers: column c of row i is for position i + c - window.
-    Raises ValueError for a window below 0.
+    Refuses a window below 0.
     """
     demand.counts(0, window=window)
     T, width = q.shape[-2], 2 * window + 1

@@ -163,7 +163,7 @@ def heads_by_hand(strength):
               of a query the name asked for, times a factor; the first four of a value are the
               content. All else is 0.
 
-    Raises ValueError for a strength below 0.
+    Refuses a strength below 0.
     """
     demand.within(0, strength=strength)
     # exercise: about 7 lines
@@ -207,7 +207,7 @@ def collaborative_heads(q, k, v, mixing, d_head):
     returns  (B, H, T_q, d_v)
 
     The score of head h is the sum over the shared features d of q[d] · mixing[h, d] · k[d].
-    Raises ValueError for a d_head below 1.
+    Refuses a d_head below 1.
     Source: Cordonnier et al. (2020), section 3.
     """
     demand.counts(d_head=d_head)

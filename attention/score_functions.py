@@ -89,7 +89,7 @@ def crossing_in_a_plane(pairs, lead):
     returns  queries (pairs, 2) and keys (pairs, 2): key i at the angle 2π i / pairs on the circle
              of radius 1, from (1, 0) against the clock; query i points at key pairs - 1 - i
 
-    Raises ValueError for fewer than two pairs, and for a lead that is not above 0.
+    Refuses fewer than two pairs, and a lead that is not above 0.
     """
     demand.counts(2, pairs=pairs)
     demand.positive(lead=lead)
@@ -110,7 +110,7 @@ def gaussian_scores(q, k, bandwidth):
     returns    (B, T_q, T_k)  -‖q_i - k_j‖² / (2 h²), made of q·k, ‖q‖² and ‖k‖²
 
     No tensor of shape (B, T_q, T_k, d) is made on the way.
-    Raises ValueError for a bandwidth that is not above 0.
+    Refuses a bandwidth that is not above 0.
     """
     demand.positive(bandwidth=bandwidth)
     # exercise: about 3 lines
@@ -129,7 +129,7 @@ def reinforce_gradient(scores, chosen, rewards, baseline):
     returns   (T_k,)  the mean over trials of (reward - baseline) · gradient of log weight[chosen]
 
     The gradient of log softmax(scores)[c] is: one-hot of c, minus the softmax.
-    Raises ValueError if there is no trial, and for a baseline that is not a number.
+    Refuses zero trials, and a baseline that is not a number.
     Source: Williams (1992); for attention Xu et al. (2015), equations 11 and 12.
     """
     demand.counts(N=len(chosen))

@@ -168,7 +168,7 @@ def greedy_decode(state, context, weights, max_length):
                 of steps until all rows have ended, at most `max_length`
 
     The first token read is BOS. Afterwards each step reads what the step before has written.
-    Raises ValueError for a max_length below 1, and for an empty batch.
+    Refuses a max_length below 1, and an empty batch.
     """
     demand.counts(B=len(state), max_length=max_length)
     tokens = torch.full((state.shape[0],), BOS, device=state.device)  # (B,)

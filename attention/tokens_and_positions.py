@@ -192,7 +192,7 @@ def train_bpe(words, counts, n_merges):
 
     Each step merges the pair that is most frequent at that time; on a tie, the smallest pair.
     Source: Sennrich, Haddow and Birch (2016), algorithm 1.
-    Raises ValueError for a number of merges below 0.
+    Refuses a number of merges below 0.
 
     >>> train_bpe([[3, 4, 5], [4, 5]], counts=[1, 1], n_merges=9)
     [(4, 5), (3, 256)]

@@ -45,7 +45,7 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
     smoothing  share of the probability that is spread evenly over the whole vocabulary
     returns    ()  0, with a gradient of 0, if no token is real
 
-    Raises ValueError for a smoothing that is not from 0 to 1.
+    Refuses a smoothing that is not from 0 to 1.
     Source: Szegedy et al. (2016), section 7.
 
     >>> logits, target = torch.zeros(1, 2, 4), torch.tensor([[3, 0]])
@@ -100,7 +100,7 @@ def epoch_order(n_batches, seed, epoch):
 
     It depends on nothing but its arguments, so training can resume in the middle of an epoch.
     Python's global generator is left as it is.
-    Raises ValueError for numbers below 0.
+    Refuses numbers below 0.
 
     >>> epoch_order(5, seed=0, epoch=2) == epoch_order(5, seed=0, epoch=2)
     True
@@ -120,7 +120,7 @@ def clip_gradients(gradients, max_norm, loss_scale=1.0):
     returns     list of new tensors, shaped like the gradients; float32 for those of float16, where
                 small ones, divided by the scale, would become 0 after all
 
-    Raises ValueError for an empty list, and for a norm or a scale that is not above 0.
+    Refuses an empty list, and a norm or a scale that is not above 0.
     Source: Pascanu, Mikolov and Bengio (2013), algorithm 1.
 
     >>> clip_gradients([torch.tensor([3.0]), torch.tensor([4.0])], max_norm=1.0)
@@ -208,7 +208,7 @@ class TrainStep(ModelAndLoss):
     max_norm   the gradients, as one long vector, are shortened to this norm
 
     bfloat16 has the range of float32 and needs no loss scale. float16 would.
-    Raises ValueError for a max_norm that is not above 0; an infinite one shortens nothing.
+    Refuses a max_norm that is not above 0; an infinite one shortens nothing.
     """
 
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
@@ -285,7 +285,7 @@ def average_checkpoints(checkpoints):
                  not hold floating-point numbers, such as counters, are those of the last
 
     The sum is taken in float64. Source: Vaswani et al. (2017), section 6.1.
-    Raises ValueError for an empty list.
+    Refuses an empty list.
 
     >>> average_checkpoints([{"w": torch.tensor([1.0])}, {"w": torch.tensor([4.0])}])
     {'w': tensor([2.5000])}

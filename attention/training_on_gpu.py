@@ -15,7 +15,7 @@ def training_flops(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
 
     Scores that a mask hides are computed, and count. Embeddings, norms, softmax and biases take
     little, and are left out.
-    Raises ValueError for sizes below 1, and for numbers of tokens below 0.
+    Refuses sizes below 1, and numbers of tokens below 0.
 
     >>> training_flops(T_k=1, T_q=1, d_model=1, d_ff=1, n_layers=1, vocab_size=1)
     138
@@ -43,7 +43,7 @@ def training_memory(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
     keep their own result, and a LayerNorm keeps what it is applied to and two numbers for each
     token. Scaling and adding keep nothing. The fused kernel keeps queries, keys, values, its result
     and one number for each query of each head. A tensor that is kept twice is there once.
-    Raises ValueError for sizes below 1, and for a B or a T below 0.
+    Refuses sizes below 1, and a B or a T below 0.
 
     >>> training_memory(B=1, T=1, d_model=1, n_heads=1, d_ff=1, n_layers=1)
     {'weights': 64, 'gradients': 64, 'moments': 128, 'activations': 56}
@@ -72,7 +72,7 @@ def loss_scaling(gradients, scale, good_steps=0, patience=2000):
     A step that is skipped halves the scale, and good_steps begins at 0 again, as it does when the
     scale is doubled. Source: Micikevicius et al. (2018), section 3.2, with the changing scale of
     PyTorch's GradScaler.
-    Raises ValueError for a scale that is not above 0, good_steps below 0, or a patience below 1.
+    Refuses a scale that is not above 0, good_steps below 0, and a patience below 1.
 
     >>> loss_scaling([torch.tensor([8.0], dtype=torch.float16)], scale=1024.0, good_steps=5)
     ([tensor([0.0078])], 1024.0, 6)
@@ -102,7 +102,7 @@ def data_parallel_gradients(gradients, tokens):
                with the whole batch would have
 
     A process whose share has no token has gradients of 0. If no share has one, all are 0.
-    Raises ValueError for numbers of tokens below 0.
+    Refuses numbers of tokens below 0.
 
     >>> data_parallel_gradients([[torch.tensor([1.0])], [torch.tensor([5.0])]], tokens=[3, 1])
     [tensor([2.])]
