@@ -168,14 +168,15 @@ def draw_norms(rms_norm: Piece) -> None:
         (left, "LayerNorm", F.layer_norm(shifted, (4,))),
         (right, "RMSNorm", rms_norm(shifted, torch.ones(4))),
     ):
-        named = {f"feature {number}": y[:, number] for number in range(4)}
-        plots.lines(added, named, ax, title, "added to every feature")
+        named = {f"{begin:g} + a": y[:, number] for number, begin in enumerate(x.tolist())}
+        plots.lines(added, named, ax, title, "a, added to every feature")
         ax.get_legend().remove()
+    left.set_ylabel("after the norm")
     plots.legend(right, fontsize=8, loc="lower right")
 
 
 def draw_gate(SwiGLU: Piece) -> None:
-    """Draw one hidden unit against what its gate reads, for three values that it may let through.
+    """Draw one hidden unit against the output of W_gate, for three outputs of W_up.
 
     The unit's three matrices are 1, so that the first feature is the gate and the second the value.
     """
@@ -188,8 +189,8 @@ def draw_gate(SwiGLU: Piece) -> None:
         given = {
             u: unit(torch.stack([gate, torch.full_like(gate, u)], 1))[:, 0] for u in (2, 1, -1)
         }
-    named = {f"W_up gives {u}": y for u, y in given.items()}
-    plots.lines(gate, named, xlabel="what the gate reads", ylabel="what comes out")
+    named = {f"W_up x = {u}".replace("-", "−"): y for u, y in given.items()}
+    plots.lines(gate, named, xlabel="z = W_gate x", ylabel="silu(z) · W_up x")
 
 
 def show_loud(ModernAttention: Piece) -> float:
@@ -295,6 +296,7 @@ def draw_caches(cache_bytes: Piece) -> None:
         print(f"{name:20} {at:6.2f} GiB for 8 192 tokens")
     ax.set(xscale="log", yscale="log", xlabel="tokens", ylabel="GiB")
     ax.set_xticks([256, 2048, 16384, 131072], ["256", "2 048", "16 384", "131 072"])
+    ax.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     plots.legend(ax, fontsize=8)
 
 
@@ -352,6 +354,30 @@ def ask(
             print(textwrap.fill(line, 90, initial_indent="    ", subsequent_indent="    "))
 
 
+WRONG: dict[str, dict[str, Any]] = {  # a wrong line of the settings, as a ModernDecoder takes it
+    "rope_theta = 10 000": {"base": 10_000.0},
+    "A: rms_norm_eps = 0.01": {"eps": 0.01},
+    "B: sliding_window = 36": {"window": 36},
+}
+
+
+def ask_with_wrong_settings(ModernDecoder: Piece, generate_with_cache: Piece) -> str:
+    """Print the published model's answer to the first question with a wrong line in its settings.
+
+    returns  with which of A and B it is the right one, or what is to be done without the file
+    """
+    right = []
+    for title, changed in WRONG.items():
+        answer = writer(ModernDecoder, generate_with_cache, **changed)
+        found = answer(smollm2.prompt([("user", QUESTIONS[0])]), 40)
+        print(textwrap.fill(f"{title:26}{found}", 96, subsequent_indent=" " * 26))
+        if found.startswith("The capital of France is Paris") and title[1] == ":":
+            right.append(title[0])
+    if not smollm2.available():
+        return "not known without the model"
+    return {0: "neither", 1: "".join(right), 2: "both"}[len(right)]
+
+
 def rows_of(change: str, experiment: str = "changes") -> list[dict[str, Any]]:
     """The recorded trainings of a change, a seed each, at the rate that was chosen for it.
 
@@ -368,54 +394,59 @@ def draw_changes() -> int:
     returns  how many changes alone gave a lower loss than 2017's, with the worst of their seeds
              better than the best of its
     """
-    left, right = plots.panels(1, 2, width=4.6, height=4.4)
     found = {name: [row["test"] for row in rows_of(name)] for name in CHANGES}
-    timed = ["2017", *SAME_TIME]
-    quick = {name: [row["test"] for row in rows_of(name, "same time")] for name in timed}
-    shown = {name: values for name, values in found.items() if max(values) < FAILED}
-    quick = {name: quick.get(name, [math.nan]) for name in shown}  # a row for a row
-    for ax, panel, title in ((left, shown, "the same steps"), (right, quick, "the same time")):
-        seeds.dots(panel, ax, title, "bits per character")
-        ax.axvline(statistics.median(found["2017"]), color=plots.GREY, linewidth=1, zorder=0)
-        ax.set(xlim=left.get_xlim())
-    (cost,) = read(LESSON, "speed")
+    quick = {
+        f"{name}, same time": [row["test"] for row in rows_of(name, "same time")]
+        for name in SAME_TIME
+    }
+    order = ("2017", *ALONE, "no positions", "rotary, same time", "all, same time", "all")
+    shown = {name: (found | quick)[name] for name in (*order, "all, small start")}
+    ax = seeds.dots(shown, plots.panels(width=6.5, height=4.6), xlabel="bits per character")
     best = min(found["2017"])
-    heads = f"{'after the same steps':22}{'best of 2017 - worst':>20}{'time of a step':>16}"
-    print(f"{'':18}{'rate':>7}  {heads}")
-    for name, values in found.items():
-        step = statistics.median(cost["ratios"][name])
+    ax.axvspan(best, max(found["2017"]), color=plots.GREY, alpha=0.25, linewidth=0, zorder=0)
+    (cost,) = read(LESSON, "speed")
+    print(f"{'':20}{'rate':>6}  {'three seeds':22}{'best of 2017 - worst':>20}")
+    for name, values in (found | quick).items():
         three = "  ".join(f"{value:.3f}" for value in values)
-        print(f"{name:18}{CHOSEN[name]:7g}  {three:22}{best - max(values):20.3f}{step:16.2f}")
+        rate = CHOSEN[name.removesuffix(", same time")]
+        print(f"{name:20}{rate:6g}  {three:22}{best - max(values):20.3f}")
+    times = (f"{name} {statistics.median(cost['ratios'][name]):.1f}" for name in SAME_TIME)
+    print(f"time of a step, where that of 2017 is 1: {', '.join(times)}")
     return sum(max(found[name]) < best for name in ALONE)
 
 
 def draw_long() -> float:
     """Draw the loss at early and late places of texts four times as long as those in training.
 
-    returns  bits per token that 2017 needs more at places 257 to 512 than at 65 to 128, the median
+    returns  bits per token that rotary positions need more at places 257 to 512 than at 65 to 128,
+             the median
     """
-    shown = ("2017", "no positions", "window", "rotary", "all")
     ax = plots.panels(width=6.0, height=3.0)
-    more = {}
-    for number, name in enumerate(shown):
+    print(f"{'bits per token':18}" + "".join(f"{place:>12}" for place in PLACES))
+    for number, name in enumerate(("2017", "no positions", "window", "rotary", "all")):
         rows = [[row["places"][place] for place in PLACES] for row in rows_of(name)]
         middle = [statistics.median(column) for column in zip(*rows, strict=True)]
         (line,) = ax.plot(list(PLACES), middle, seeds.MARKERS[number] + "-", label=name)
         for row in rows:
             ax.plot(list(PLACES), row, ".", color=line.get_color(), alpha=0.5)
-        print(f"{name:18}" + "  ".join(f"{one:.2f}" for one in middle))
-        more[name] = middle[-1] - middle[0]
-    print("\nrotary (trained anew), first and last places")
-    print(f"{'':8}{'as in training':>18}{'slow ones slower':>20}{'fast ones slower':>20}")
+        print(f"{name:18}" + "".join(f"{one:12.2f}" for one in middle))
+    ways = {"as in training": "unchanged", "slow ones slower": "slow", "fast ones slower": "fast"}
+    print(
+        f"\nrotary, places 257 to 512; these features turn four times as slowly:\n{'':18}", end=""
+    )
+    print("".join(f"{way:>12}" for way in ways.values()))
     for one in read(LESSON, "turned"):
-        ends = [f"{one[name][0]:.2f}  {one[name][-1]:.2f}" for name in one if name != "seed"]
-        label, style = None if one["seed"] else "rotary, trained anew", {"mfc": "none", "lw": 0.8}
-        ax.plot(list(PLACES), one["as in training"], "D:", c=plots.ORANGE, label=label, **style)
-        print(f"seed {one['seed']:<3}{ends[0]:>18}{ends[1]:>20}{ends[2]:>20}")
+        print(f"seed {one['seed']:<13}" + "".join(f"{one[way][-1]:12.2f}" for way in ways))
     ax.axvline(0.5, color=plots.GREY, linewidth=1, linestyle="--", label="trained up to here")
     ax.set(xlabel="place in the text", ylabel="bits per token")
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    return more["2017"]
+    return _rise("rotary")
+
+
+def _rise(name: str) -> float:
+    """Bits per token more at the last places than at the first: the median of the seeds."""
+    first, *_, last = PLACES
+    return statistics.median(row["places"][last] - row["places"][first] for row in rows_of(name))
 
 
 # Chosen on the novel to choose by, with seed 0. The steps are those that take the time of 2017's.
@@ -436,7 +467,6 @@ CHOSEN: dict[str, float] = {
 }
 SAME_TIME: dict[str, int] = {"rotary": 552, "all": 494}
 LOWER, HIGHER = 1e-3, 1.6e-2
-FAILED = 2.6  # bits per character of a training that got no further than the tokens' frequencies
 NOT_ALONE = ("2017", "small start", "all", "all, small start", "no positions")
 ALONE = tuple(name for name in CHANGES if name not in NOT_ALONE)
 

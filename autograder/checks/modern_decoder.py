@@ -93,8 +93,8 @@ def _swiglu(values, x):
 
 @check(
     rests_on=(
-        "What W_gate gives goes through a silu, silu(z) = z · sigmoid(z)",
-        "multiplied, number by number, with what W_up gives",
+        "The output of W_gate goes through a silu, silu(z) = z · sigmoid(z)",
+        "multiplied, number by number, by the output of W_up",
         "W_down brings the product back to d_model numbers",
         "All three are linear layers without bias, and have these names",
     ),
@@ -222,11 +222,11 @@ def _pair(result, expected, what):
         "Each position looks at itself and at what came before it, never at what comes later",
         "each query and each key, head by head, goes through norm_q or norm_k before it is turned",
         "a position sees only the last window positions, itself included",
-        "the first new position is number P, sees all P before it",
-        "the pair that you return holds both",
+        "The first new position is number P and sees all P before it",
+        "the pair for the next call, which holds the past and the new positions",
         "Keys are kept as they are before they are turned, but after their norm",
         "with a window, only the last window positions of both",
-        "nobody may look at padding",
+        "no query may look at padding",
         "does not matter, as long as it is a number",
         "the oldest columns of real belong to positions that are gone",
         "linear layers without bias, and with qk_norm",
@@ -523,7 +523,7 @@ def _paired(weight, n_heads):
 
 @check(
     rests_on=(
-        "Bring their rows into the first order, in each head separately",
+        "Put its rows into lesson 08's order, in each head separately",
         "the rows 0, d_head / 2, 1, d_head / 2 + 1, and so on",
         "Raises ValueError if the rows cannot be cut into heads of an even number of features",
     ),
@@ -607,12 +607,12 @@ def _layer(student, values, d_model=12):
 
 @check(
     rests_on=(
-        "The attention reads what norm_1 makes of x, and what it gives is added to x",
-        "The feed-forward network reads what norm_2 makes of the sum",
-        "what it gives is added to the sum",
-        "past and real are for the attention",
-        "the pair that it returns is returned with the result",
-        "The check puts other parts in the places of your attention and your SwiGLU",
+        "The attention reads the output of norm_1, and its own output is added to x",
+        "The feed-forward network reads norm_2 of this sum",
+        "its output is added to the sum",
+        "Pass past and real to the attention",
+        "return the pair that it returns beside the result",
+        "The check replaces your attention and your SwiGLU by parts of its own",
     ),
 )
 def ModernDecoderLayer(student, draw):  # noqa: N802, the name of the exercise
@@ -690,10 +690,10 @@ def _scored(values, tokens, past=None, real=None):
         "nothing is multiplied by √d_model, and no positions are added",
         "The layers follow one another, then norm",
         "the dot product of the result with that token's row of the same table",
-        "Only where the model has an output of its own, which is a linear layer and not None",
-        "Each layer has a past of its own: the list holds one pair for each layer, in their order",
+        "If the model has an output of its own, a linear layer in place of None, that layer gives",
+        "past is a list with one pair for each layer, in their order",
         "Every layer is told which tokens are real",
-        "The check puts other layers in the places of yours",
+        "The check replaces your layers by its own",
     ),
     stages={SCORES: 1, BEFORE: 1, PADDING: 1},
     without={"large": "ids go in", "refusals": "what is refused is in the lines that are given"},
@@ -854,11 +854,11 @@ def _all_end_early(written):
     rests_on=(
         "Read each token once: first the whole prompt, then only what was just written, each time",
         "It complains if a token is read a second time",
-        "the shorter ones are filled up with PAD in front",
-        "real is True where a token is no padding, for all tokens so far",
+        "the shorter ones are padded with PAD in front",
+        "real has a column for every token so far, those of this call included, and is False",
         "A row ends with its EOS, which is kept; after it there is only PAD",
         "Stop when every row has ended, or after max_length new tokens",
-        "choose gets the scores after the last token, one row for each text",
+        "choose gets the scores after the last token, (B, vocab_size)",
     ),
 )
 def generate_with_cache(student, draw):
