@@ -294,12 +294,12 @@ axes = experiments.scale_or_size(scaled_dot_product_attention)
 experiments.spreads_in_the_translator()
 
 # %% [markdown]
-# *`entries`: the root mean square of a query's entries. `spread`: the standard deviation of one
-# query's undivided scores.* The entries are far smaller than 1, so for *d* = 64 the scores spread
-# by about a half, not by 8. After the division by 8 all weights are nearly equal. That fits lesson
-# 04, where twice the rate made up for it, though this cause was not tested alone. Dividing by √d
-# assumes independent entries of variance 1. That holds, at best, at the **start** of training;
-# later, scores may grow again.
+# *Entries: the root mean square of a query's numbers. Spread: the standard deviation of one query's
+# undivided scores.* The entries are far smaller than 1, so for *d* = 64 the scores spread by about
+# a half, not by 8. After the division by 8 all weights are nearly equal. That fits lesson 04, where
+# twice the rate made up for it, though this cause was not tested alone. Dividing by √d assumes
+# independent entries of variance 1. That holds, at best, at the **start** of training; later,
+# scores may grow again.
 #
 # ## Where q, k and v come from
 # In **self-attention** a sequence looks at itself: *The animal didn't cross the street because it
@@ -531,10 +531,10 @@ experiments.spreads_in_the_translator("qk")
 # No: they spread by 0.12 to 0.15 only. But dividing by 8 does two things. The scores start 8 times
 # smaller, and each step changes them 8 times less, because Adam's steps do not shrink with the
 # gradient (lesson 11). The rows in the middle take these apart: undivided, `W_q` starts 8 times
-# smaller; divided, 8 times larger. With small steps, one of twelve runs stays below 0.4 at five
-# digits; with large steps, six of twelve. With a small start it is three of twelve; with a large
-# start, four. So here the division helps mainly by **smaller steps**; a smaller start alone changes
-# nothing.
+# smaller; divided, 8 times larger. With small steps (the two blue rows), one of twelve runs stays
+# below 0.4 at five digits; with large steps, six of twelve. With a small start it is three of
+# twelve; with a large start, four. So here the division helps mainly by **smaller steps**; a
+# smaller start alone changes nothing.
 #
 # ## Something of your own
 # Write attention by hand. Choose a sentence of five to ten words and a rule, such as "a pronoun

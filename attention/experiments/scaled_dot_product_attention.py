@@ -287,10 +287,9 @@ def spread_in_the_translator(seed: int, matrices: str = "") -> dict[str, float]:
 def spreads_in_the_translator(matrices: str = "") -> None:
     """Print `spread_in_the_translator` for three seeds."""
     for seed in SEEDS:
-        print(
-            f"matrices: {matrices or 'none'}, seed {seed}:",
-            spread_in_the_translator(seed, matrices),
-        )
+        found = spread_in_the_translator(seed, matrices)
+        told = "   ".join(f"{name} {number:.2f}" for name, number in found.items())
+        print(f"{f'matrices for {matrices}' if matrices else 'no matrices'}, seed {seed}:  {told}")
 
 
 def weight_on_itself(attend: Attend) -> dict[int, list[float]]:
