@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 09 · What holds a deep stack together?
 #
-# A good translator stacks many attention layers, but a deep stack of bare layers hardly learns. Two
-# ideas change that: a connection that skips each layer, and a norm that fixes the size of vectors.
+# Stack twelve layers, each an attention and a small network, and train them: after 90 steps they do
+# no better than guessing. Two ideas change that: a connection that leads past each layer, and a
+# norm that keeps vectors at one size.
 #
 # **After this lesson** you can
 # - measure the **gradient** that reaches every layer, and say why it fades,
@@ -49,8 +50,8 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
 #
 # Measure the gradient in a real stack. Layer *l* turns $h$, of shape `(B, d_model)`, into
 # $\tanh(h W_l)$; with `skip` it adds $h$ to that. The loss is the mean of all squared numbers that
-# leave the stack. For every layer, return the norm of the loss's gradient with respect to $W_l$,
-# that is, the root of the sum of all its squared entries.
+# leave the stack. Return the norm of the loss's gradient with respect to each $W_l$, that is, the
+# root of the sum of all its squared entries: shape `(n_layers,)`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -97,14 +98,15 @@ factor = experiments.fading(gradient_norms)
 compare(prediction, factor, "first layer, with over without")
 
 # %% [markdown]
-# Without skips the signal shrinks on its way up, and the gradient shrinks on its way down. The
-# gradient of a layer's weights is a product of the two, so it is tiny in **every** layer, not only
-# in the first.
+# *Norm of the gradient in each of 48 layers, on a logarithmic scale: mean and band of three random
+# stacks, for weights of four sizes.* At 0.7, without skips, the signal shrinks on its way up. The
+# gradient starts from what is left of it, and shrinks again on its way down: the 3.7e-08 of the
+# first table counts twice. The gradient of a layer's weights is a product of the two, so it is tiny
+# in **every** layer, not only in the first.
 #
 # The factor depends on our choice of 0.7. At sizes 1.5 and 2 the plain stack starts well, too: its
 # gradient even grows from the last layer to the first. With skip connections it grows at every
-# size; at 0.7, from 6 or 7 to 30 or 40. A plain stack loses more than its gradient, as you will see
-# below.
+# size. A plain stack loses more than its gradient, as you will see below.
 #
 # ## A stream with detours
 # An encoder layer has two **sublayers**: an attention, then a small network for each position. Each
@@ -159,8 +161,8 @@ for training in (True, False):
 experiments.growing()
 
 # %% [markdown]
-# So every layer would work at a different scale. **LayerNorm brings every vector to mean 0 and
-# variance 1**, then applies a learned scale $g$ and shift $b$ to each feature:
+# So each layer would have to work at a scale of its own. **LayerNorm brings every vector to mean 0
+# and variance 1**, then applies a learned scale $g$ and shift $b$ to each feature:
 #
 # $$\text{norm}(x) = \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} \odot g + b, \qquad
 # \mu = \frac{1}{d}\sum_{i=1}^{d} x_i, \qquad \sigma^2 = \frac{1}{d}\sum_{i=1}^{d} (x_i - \mu)^2$$
@@ -184,7 +186,7 @@ for eps in (0.0, 5.0):
 # Graded in three parts: mean 0 (1), variance 1 and eps (1), weight and bias (1).
 #
 # Write it as a module. `__init__` makes two parameters of shape `(d_model,)`: `weight`, all ones,
-# and `bias`, all zeros.
+# and `bias`, all zeros. `forward` takes x of shape `(..., d_model)` and keeps that shape.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -218,7 +220,7 @@ from attention.transformer_blocks import LayerNorm
 check.LayerNorm(LayerNorm)
 
 # %% [markdown]
-# ### Break it
+# ### Break it: a norm over the batch
 # A common slip is to take mean and variance over the **batch**, axis 0. (For images this *batch
 # normalisation* works well.) By how much can a sentence's numbers then change with its neighbour in
 # the batch?
@@ -231,7 +233,9 @@ for norm in (LayerNorm(8), experiments.norm_over_the_batch):
     )
 
 # %% [markdown]
-# With a norm over the batch, a translation would depend on the other sentences and their padding.
+# In a batch of two such a norm leaves nothing but a sign: of two numbers the larger becomes 1, the
+# smaller −1. With a norm over the batch, a translation would depend on the other sentences and
+# their padding.
 #
 # ## A small network for every position
 # Given its weights, attention only averages values. The **feed-forward network** works on each
@@ -246,7 +250,8 @@ for norm in (LayerNorm(8), experiments.norm_over_the_batch):
 # ### Exercise 9.3 · `FeedForward`
 # ●○○ easy · 8 minutes · 2 points
 #
-# Make the two layers, and use them. The dropout is given: it belongs on the **hidden units**.
+# Make the two layers, `linear_1` from d_model to d_ff and `linear_2` back, and use them. The
+# dropout is given: it belongs on the **hidden units**.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -284,7 +289,8 @@ check.FeedForward(FeedForward)
 #
 # Graded in four parts: post-norm (1), pre-norm (1), with a mask (1), with dropout (1).
 #
-# Write `forward` for **both** drawings, post-norm and pre-norm.
+# Write `forward` for **both** drawings, post-norm and pre-norm; `self.pre_norm` says which the
+# layer is. x keeps its shape, `(B, T, d_model)`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -339,8 +345,9 @@ check.EncoderLayer(EncoderLayer)
 # Graded in four parts: post-norm (1), pre-norm (1), the causal mask and the others (1), with
 # dropout (1).
 #
-# Write `forward` for both norms. Here `norm_2` belongs to `self.cross_attention`, and `norm_3` to
-# the feed-forward network. `causal_mask(T, device)` and `combine_masks` are those of lesson 06.
+# Write `forward` for both norms. x is `(B, T_q, d_model)` and `memory` `(B, T_k, d_model)`. Here
+# `norm_2` belongs to `self.cross_attention`, and `norm_3` to the feed-forward network.
+# `causal_mask(T, device)` and `combine_masks` are those of lesson 06.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -386,7 +393,8 @@ experiments.masks_at_work(DecoderLayer)
 # diagonal. Right, cross-attention: 5 queries, 7 keys, nothing in the last two columns.*
 #
 # ## How large is it?
-# This counts the weights and biases of the linear layers, and the two vectors of each norm:
+# Which holds more numbers, the four matrices of an attention or the small network? This counts all
+# weights and biases, and the two vectors of each norm:
 
 # %% given="layer_parameters"
 from attention.transformer_blocks import layer_parameters
@@ -419,7 +427,8 @@ for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
 # </details>
 #
 # ### Predict first
-# Which of the four curves fall as the stack grows deeper?
+# Norms keep every vector at one size. Without skip connections, do they keep the first layer's
+# gradient from fading, too?
 
 # %% demo=true
 experiments.deep_stacks()
@@ -468,10 +477,9 @@ experiments.deep_stacks()
 _ = experiments.three_runs(EncoderLayer)
 
 # %% [markdown]
-# *Loss against training step (means of ten), one run each; the dashed line is guessing, ln 10.*
-# Does post-norm need a warm-up? One rate and one seed cannot tell. So take four rates and three
-# seeds. These runs are recorded; `experiments.train_one("post", seed=4, rate=0.003)` makes a new
-# one.
+# *Loss against training step (means of ten), one run each; guessing gives ln 10.* Does post-norm
+# need a warm-up? One rate and one seed cannot tell, so take four rates and three seeds. These runs
+# are recorded; `experiments.train_one("post", seed=4, rate=0.003)` makes a new one.
 #
 # ### Predict first
 # At half the rate, a constant 0.003, what is the loss of post-norm after 90 steps?
@@ -493,10 +501,11 @@ compare(prediction, half, "post-norm, constant 0.003, mean of three")
 # pre-norm.
 #
 # Why does post-norm fail at bold rates? Xiong and colleagues (2020) blame large gradients in the
-# last layers. But Adam divides every gradient by a running mean of its size: at 0.003, with all a
-# hundred times smaller or larger, post-norm ends at nearly the same loss (“gradients scaled” in the
-# records). So the size of the gradients alone is not the reason. Their growth *during* training may
-# be. Or it is how far one step moves the *scores* (Liu and colleagues, 2020; open question 2).
+# last layers. But Adam divides every gradient by a running mean of its size. We made all gradients
+# a hundred times smaller or larger, at 0.003, 0.006 and 0.012: the same runs fail, and the others
+# learn about as well (“gradients scaled” in the records). So the size of the gradients alone is not
+# the reason. Their growth *during* training may be. Or it is how far one step moves the *scores*
+# (Liu and colleagues, 2020; open question 2).
 #
 # ### Add & Norm taken apart
 # Which does the work, the sum or the norm? Switch each off in turn, at constant rates, and train as
@@ -506,12 +515,12 @@ compare(prediction, half, "post-norm, constant 0.003, mean of three")
 experiments.add_and_norm()
 
 # %% [markdown]
-# *Loss of the last ten steps, three runs of each; the dashed line is guessing, and 4 stands for 4
-# or more.* Without skip connections nothing is learned at any of the four rates. With skips but no
-# norms, twelve layers learn at the two lower rates; at each higher one a run ends above guessing.
-# *Add* lets the stack learn; *Norm*, placed as in pre-norm, lets it learn at bold rates.
+# *Loss of the last ten steps, three runs of each; 4 stands for 4 or more, in the means, too.*
+# Without skip connections nothing is learned at any of the four rates. With skips but no norms,
+# twelve layers learn at the two lower rates; at each higher one a run ends above guessing. *Add*
+# lets the stack learn; *Norm*, placed as in pre-norm, lets it learn at bold rates.
 #
-# ### Break it
+# ### Break it: layers taken out
 # Take layers out of a trained model at random. What share of digits is still right without 1 of the
 # 12? Without 6?
 #
@@ -528,8 +537,8 @@ experiments.add_and_norm()
 _ = experiments.layers_taken_out()
 
 # %% [markdown]
-# *Share of digits right against the number of layers taken out: the mean of ten random choices;
-# bands span three trained models.* Without one layer next to nothing is lost on average. Without
+# *Share of digits right against the number of layers taken out: means of ten random choices, mean
+# and band of three trained models.* Without one layer next to nothing is lost on average. Without
 # half of them 75 to 90 % of the digits are right: the stream runs past the gap. Veit and colleagues
 # (2016) found much the same in image networks.
 #
@@ -545,9 +554,9 @@ pieces = {"MultiHeadAttention": MultiHeadAttention, "sinusoidal_positions": sinu
 _ = translator_so_far.up_to("09", **pieces, EncoderLayer=EncoderLayer)
 
 # %% [markdown]
-# *The same table; this lesson's row is framed.* In 300 steps, two blocks that read for a recurrent
-# network that writes do not help: no run gets more than .51 of the seven-digit numbers right, while
-# one got .67 without them. They are here for the next lesson, where blocks write, too.
+# *The same table; this lesson's row is framed.* In 300 steps the two blocks do not help: a
+# recurrent network still writes, and no run gets more than .51 of the seven-digit numbers right,
+# while one got .67 without the blocks. They are here for the next lesson, where blocks write, too.
 #
 # ## Limits
 # These stacks were small, and trained for 90 steps at most. Which norm is better after long

@@ -57,11 +57,11 @@ experiments.steps_in_a_row()
 #
 # Attention is used in **three ways**, with different inputs:
 #
-# | where | queries | keys and values | mask |
+# | where | queries | keys and values | the mask hides |
 # |---|---|---|---|
-# | encoder | source | source | no padding |
-# | decoder, first | target | target | no padding, no future |
-# | decoder, second: **cross-attention** | target | memory, the encoder's output | no padding |
+# | encoder | source | source | padding |
+# | decoder, first | target | target | padding and the future |
+# | decoder, second: **cross-attention** | target | memory, the encoder's output | padding |
 #
 # The paper's base model has N = 6 layers on each side, d_model = 512, 8 heads, and d_ff = 2048.
 #
@@ -79,13 +79,16 @@ print("predicts  " + "".join(f"{token:<5}" for token in predicts))
 # its `shift_right`.
 #
 # ## Masks from tokens
+# In a batch beside *twenty one*, the shorter *twelve* is filled up with PAD, and so is *zwölf*. A
+# softmax would give this padding a share of every word's attention.
+#
 # ### Exercise 10.1 · `masks_from_tokens`
 # ●●○ medium · 10 minutes · 2 points
 #
-# The model gets ids and nothing else; PAD says where the padding is. Return two bool masks, True =
-# may attend: one for looking at the source, and one for the target looking at itself.
-# `causal_mask(T, device)` is that of lesson 06. (The decoder layers add a causal mask as well.
-# Applying it twice changes nothing.)
+# From ids alone, source `(B, T_k)` and target `(B, T_q)`, make two bool masks, True = may attend:
+# one for looking at the source, and one for the target looking at itself. Their shapes are
+# `(B, 1, T_k)` and `(B, T_q, T_q)`. `causal_mask(T, device)` is that of lesson 06. (The decoder
+# layers add a causal mask as well. Applying it twice changes nothing.)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -116,14 +119,15 @@ check.masks_from_tokens(masks_from_tokens)
 experiments.masks_of_a_batch(masks_from_tokens)
 
 # %% [markdown]
-# *Dark cells may be looked at. The number is 12, in a batch beside 21. Left, the padding after the
-# source is hidden; right, the padding and the future.* The loss ignores the rows of padding.
+# *Dark cells may be looked at. The number is 12, in a batch beside 21. Left, padding is hidden, for
+# all queries alike; right, padding and the future.* The loss ignores the rows of padding.
 #
-# ## Both ends
+# ## One row for reading, one for writing
 # There are three tables. One has a row for each source token, one for each target token, and the
-# third, the **generator**, scores each target token by a dot product with a row of its own. The
-# last two have the same shape. Press and Wolf (2017) **tied** them into *one* parameter. If both
-# languages share a vocabulary, all three can be tied, as in the paper.
+# third, the **generator**, scores each target token by a dot product with a row of its own. So
+# every German letter has two rows, one for reading it and one for writing it. Are both needed?
+# Press and Wolf (2017) **tied** the two tables into *one* parameter. If both languages share a
+# vocabulary, all three can be tied, as in the paper.
 #
 # ### Exercise 10.2 · `Translator`
 # ●●● hard · 25 minutes · 5 points
@@ -132,32 +136,33 @@ experiments.masks_of_a_batch(masks_from_tokens)
 # embeddings (1).
 #
 # Write the whole path of the data, with **one** layer on each side: the figure with N = 1. The
-# masks and the layers are given; these layers are post-norm, so there are no last norms. There are
-# five short methods:
-# - `__init__`: the tables and layers are there; tie what `tied` asks for,
-# - `embed`: rows times √d_model, plus positions, then dropout,
-# - `encode` and `decode`: from ids to the memory, and from ids and memory to the scores,
-# - `forward`: the two together, and the target shifted.
+# masks and the layers are given; these layers are post-norm, so there are no last norms. Take the
+# five short methods in this order, and write `pass` in `__init__` until the others are right:
+# 1. `embed`: rows times √d_model, plus positions, then dropout; `(B, T)` to `(B, T, d_model)`,
+# 2. `encode`: from ids to the memory, `(B, T_k, d_model)`,
+# 3. `decode`: from ids and memory to the scores, `(B, T_q, target_size)`,
+# 4. `forward`: the two together, and the target shifted,
+# 5. `__init__`: the tables and layers are there; tie what `tied` asks for.
 #
-# <details><summary>Hint 1 · tying</summary>
-#
-# Let the attribute `weight` of two modules be the same object; then the gradients of both uses meet
-# in it. Copying the numbers is not enough.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
+# <details><summary>Hint 1 · the shapes</summary>
 #
 # An embedding turns `(B, T)` into `(B, T, d_model)`. `sinusoidal_positions` of lesson 08 takes the
 # positions 0.0, 1.0, … as a floating tensor and gives `(T, d_model)`, of their dtype.
 # </details>
-# <details><summary>Hint 3 · smaller steps</summary>
+# <details><summary>Hint 2 · smaller steps</summary>
 #
-# Start with `embed`. `encode` and `decode` each need it, with which table? A decoder layer takes
-# target, memory, target's mask, memory's mask. Which box of the figure comes after it?
+# `encode` and `decode` each need `embed`, with which table? A decoder layer takes target, memory,
+# target's mask, memory's mask. Which box of the figure comes after it?
 # </details>
-# <details><summary>Hint 4 · dtypes</summary>
+# <details><summary>Hint 3 · dtypes</summary>
 #
 # The result has the dtype of the rows. If that is bfloat16, which cannot count beyond 256, count in
 # float32 (`torch.promote_types` finds the wider of two) and convert the sinusoids.
+# </details>
+# <details><summary>Hint 4 · tying</summary>
+#
+# Let the attribute `weight` of two modules be the same object; then the gradients of both uses meet
+# in it. Copying the numbers is not enough.
 # </details>
 # <details><summary>Hint 5 · “the module has other parameters … also generator.weight”</summary>
 #
@@ -266,7 +271,8 @@ experiments.shapes(Transformer)
 
 # %% [markdown]
 # ## How large is it?
-# Build the paper's two models on PyTorch's device `meta`, where tensors have shapes and no numbers:
+# Is it the model of the paper? Count the parameters of its two sizes, on PyTorch's device `meta`,
+# where tensors have shapes and no numbers:
 
 # %%
 for name, sizes in {"base": (512, 8, 2048), "big": (1024, 16, 4096)}.items():
@@ -288,7 +294,8 @@ experiments.three_tests(Transformer)
 
 # %% [markdown]
 # (The letters from position 5 on were changed. The scores at position 5 come from the letters
-# before it, so they must stay the same, too.)
+# before it, so they must stay the same, too. Those after it must change: otherwise the first line
+# would mean nothing.)
 #
 # ## Training
 # Data, learning rate and 300 steps of 64 numbers are those of lessons 02 and 03. The loop is the
@@ -318,9 +325,9 @@ print("loss at the steps 0, 20, 40 and 59:", *(f"{losses[n]:.3f}" for n in (0, 2
 # The weights after all 300 steps of this very training are stored. They are loaded below.
 #
 # ### Predict first
-# The translator with one vector got hardly any number of five or six digits right. With attention
-# most five-digit numbers were right; with six digits it depended on the seed. How will the
-# Transformer do on 500 numbers that it has never seen?
+# The translator of lesson 02, with one vector, got hardly any number of five or six digits right.
+# With attention (lesson 03) most five-digit numbers were right; with six digits it depended on the
+# seed. How will the Transformer do on 500 numbers that it has never seen?
 
 # %% demo=true
 from attention.provided.predictions import compare
@@ -357,9 +364,10 @@ _ = experiments.three_uses(weights, words, letters)
 # *Head 3 of layer 1 in each stack, for 931; queries down, keys across. (Heads and layers are
 # counted from 0, here and in all later lessons, so layer 1 is the last.) Left: words look at words.
 # Middle: each letter looks at itself and at those before it; the future is empty. Right: the letter
-# to be written looks at the words.* The right picture is nearly lesson 03's alignment: *neun* looks
-# at *nine*, most of *hundert* at *hundred*, the “e” of *ein* at *one* (“in” at *hundred*), and
-# *dreißig* at *thirty*. But this is one head. Here are all heads of the cross-attention:
+# to be written looks at the words; the “e” of* ein *is framed.* The right picture is nearly lesson
+# 03's alignment: *neun* looks at *nine*, most of *hundert* at *hundred*, the “e” of *ein* at *one*
+# (“in” at *hundred*), and *dreißig* at *thirty*. But this is one head. Here are all heads of the
+# cross-attention:
 
 # %% demo=true
 experiments.every_head(weights, words, letters)
@@ -441,7 +449,8 @@ experiments.without_the_shift(Transformer, Peeking)
 # %% [markdown]
 # After 25 steps the loss is nearly 0, because copying is easy. In translation there is nothing to
 # copy: the model guesses a first letter, reads it, and repeats it until it is stopped. If a loss is
-# too good to be true, look for a leak. The first of the three tests above finds this one.
+# too good to be true, look for a leak. The first of the three tests above finds this one: try
+# `experiments.three_tests(Peeking)`.
 #
 # ## Limits
 # Twice the length costs four times as many scores (lesson 18). A translation is still written token
@@ -630,8 +639,8 @@ experiments.without_the_shift(Transformer, Peeking)
 # In an *untrained*, tied model a letter's row comes in, the layers add a little to it, and the sum
 # is compared with the rows of all letters. Which letter will the model say? That may depend on how
 # long the rows are compared with what is added. So we vary two things: the generator's table, its
-# own or tied, and the length of the rows of both target tables, as in a model with three tables
-# (“long”) or a tenth of that (“short”).
+# own or tied, and the length with which the rows of both target tables begin, that of `Translator`
+# (“long”) or a tenth of it (“short”).
 
 # %% demo=true
 _ = experiments.tied_tables()

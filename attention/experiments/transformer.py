@@ -238,17 +238,28 @@ def masks_of_a_batch(masks_from_tokens: Callable[..., tuple[Tensor, Tensor]]) ->
     source_mask, target_mask = masks_from_tokens(batch.source, read)
     words = [corpus.source_vocabulary.tokens[i] for i in batch.source[0].tolist()]
     names = [corpus.target_vocabulary.tokens[i] for i in read[0].tolist()]
-    axes = plots.panels(columns=2, width=4.6, height=3.4, share=False)
+    words, names = ([_name(token) for token in tokens] for tokens in (words, names))
+    axes = plots.panels(columns=2, width=3.6, height=3.6, share=False)
     for ax, mask, keys, title in zip(
         axes,
         (source_mask[0].expand(len(names), -1), target_mask[0]),
         (words, names),
-        ("source_mask, the same for all queries", "target_mask"),
+        ("source_mask", "target_mask"),
         strict=True,
     ):
-        plots.heatmap(mask.float(), ax, queries=names, keys=keys, colorbar=False)
-        ax.tick_params(axis="x", rotation=60)
-        ax.set_title(title)
+        plots.heatmap(mask.float(), ax, title, names, keys, colorbar=False)
+        ax.tick_params(axis="both", labelsize=8)
+        ax.tick_params(axis="x", rotation=90)
+        ax.set_aspect("equal")
+        for line in range(len(names)):
+            ax.axhline(line - 0.5, color="white", linewidth=1)
+        for line in range(len(keys)):
+            ax.axvline(line - 0.5, color="white", linewidth=1)
+
+
+def _name(token: str) -> str:
+    """A token as the text names it: "<pad>" is PAD."""
+    return token.strip("<>").upper() if token.startswith("<") else token
 
 
 def shapes(Transformer: Model) -> None:
@@ -299,13 +310,17 @@ def weights_for(number: int, model: Any) -> tuple[dict[str, Tensor], list[str], 
     return weights, [*english.split(), "EOS"], [*german, "EOS"]
 
 
+def _e_of_ein(letters: list[str]) -> int:
+    return "".join(letters).index("tein") + 1
+
+
 def every_head(weights: dict[str, Tensor], words: list[str], letters: list[str]) -> None:
     """Draw the cross-attention of both layers, head by head; print the last layer's “e” of ein.
 
     The arguments are what `weights_for` returns, for 931.
     """
     axes = plots.panels(rows=2, columns=4, width=2.5, height=4.6)
-    e_of_ein = "".join(letters).index("tein") + 1
+    e_of_ein = _e_of_ein(letters)
     for layer, row in enumerate(axes):
         heads = weights[f"decoder.layers.{layer}.cross_attention"][0]  # (H, T_q, T_k)
         for head, ax in enumerate(row):
@@ -341,10 +356,9 @@ def without_the_shift(Transformer: Model, Peeking: Model) -> None:
 
 
 def three_uses(weights: dict[str, Tensor], words: list[str], letters: list[str]) -> list[Axes]:
-    """Draw head 3 of layer 1 of a two-layer model in each of its three attentions.
+    """Draw head 3 of layer 1 in each of the three attentions, and frame the “e” of ein.
 
-    weights         from `watch_attention`, of one pair
-    words, letters  of the source and of the target, with EOS
+    The arguments are what `weights_for` returns, for 931.
     """
     reads = ["BOS", *letters[:-1]]
     axes: list[Axes] = [*plots.panels(columns=3, width=3.6, height=5.4, share=False)]
@@ -357,6 +371,8 @@ def three_uses(weights: dict[str, Tensor], words: list[str], letters: list[str])
         plots.heatmap(weights[name][0, 3], ax, f"{title}\n", queries, keys, colorbar=ax is axes[-1])
         ax.set(xlabel="", ylabel="")
         ax.tick_params(axis="x", rotation=60)
+    e_of_ein = _e_of_ein(letters)
+    plots.mark(axes[2], (e_of_ein, e_of_ein), (0, len(words) - 1))
     axes[1].tick_params(axis="x", rotation=0, labelsize=7)
     axes[1].get_xticklabels()[0].set_horizontalalignment("right")  # BOS is wider than a letter
     return axes
@@ -379,7 +395,8 @@ def kinds_of_positions() -> dict[str, list[float]]:
             x = [digit + 0.05 * (number - 1.5) for digit in DIGITS]
             ax.plot(x, row["by digits"], "o", color=line.get_color(), markersize=4)
         print(f"{kind:<11} right: {'  '.join(f'{share:.3f}' for share in right[kind])}")
-    ax.set(xlabel="digits of the number", ylabel="without error", ylim=(-0.04, 1.06), xticks=DIGITS)
+    ax.set(xlabel="digits of the number", ylabel="share without error")
+    ax.set(ylim=(-0.04, 1.06), xticks=DIGITS)
     plots.legend(ax, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     without = seeds.where(rows, source="none")
     for row in without:

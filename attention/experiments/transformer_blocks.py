@@ -24,6 +24,7 @@ RATES = (0.001, 0.003, 0.006, 0.012)
 D_MODEL, N_HEADS, T, N_LAYERS = 32, 4, 6, 12
 SIZES = (D_MODEL, N_HEADS, 2 * D_MODEL, 0.0)  # of a layer; nothing is dropped
 NORMS = ("pre", "post", "none")
+SCHEDULES = {"constant rate": 1, "warm-up": 60}  # steps until the rate is reached
 
 
 class Switched(Sublayers):
@@ -214,22 +215,27 @@ def stacks(gain: float = 0.7) -> list[Stack]:
 
 
 def fading(gradient_norms: Callable[[Tensor, Tensor, bool], Tensor]) -> float:
-    """Print the norm of the first and the last of 48 layers' gradients, with skips and without.
+    """Draw the gradient of each of 48 layers, with skips and without, for weights of four sizes.
 
-    The input, `stacks`, is kept, and the weights but for their size: 0.7, and some larger ones.
+    The input, `stacks`, is kept, and the weights but for their size; three stacks each.
     returns  at 0.7, how many times larger the first layer's norm is with skips, mean over mean
     """
-    print("size of W   skip   first layer, three stacks     last layer")
-    found: dict[float, float] = {}
-    for gain in (0.7, 1.0, 1.5, 2.0):
-        firsts = []
-        for skip in (True, False):
-            runs = [gradient_norms(x, weights, skip).tolist() for x, weights in stacks(gain)]
-            ends = ("  ".join(f"{run[layer]:7.0e}" for run in runs) for layer in (0, -1))
-            print(f"{gain:9}   {'yes' if skip else 'no':<4}  ", "     ".join(ends))
-            firsts.append(sum(run[0] for run in runs))
-        found[gain] = firsts[0] / firsts[1]
-    return found[0.7]
+    factors = []
+    gains = (0.7, 1.0, 1.5, 2.0)
+    axes = plots.panels(columns=len(gains), width=2.3, height=2.9)
+    for gain, ax in zip(gains, axes, strict=True):
+        with_skips, without = (
+            [gradient_norms(x, weights, skip).tolist() for x, weights in stacks(gain)]
+            for skip in (True, False)
+        )
+        named = {"with skips": with_skips, "without skips": without}
+        seeds.curves(named, range(1, 49), ax, f"W of size {gain:g}")
+        ax.set(yscale="log", xlabel="layer", xticks=(1, 24, 48))
+        factors.append(sum(run[0] for run in with_skips) / sum(run[0] for run in without))
+        print(f"size {gain}: first layer's gradient, with over without: {factors[-1]:.0e}")
+    axes[0].set(ylabel="norm of the gradient")
+    plots.legend(axes[-1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    return factors[0]
 
 
 def growing() -> None:
@@ -317,6 +323,12 @@ def deep_stacks() -> None:
     plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 
+def _guessing(ax: Axes) -> None:
+    ax.axhline(GUESSING, color=plots.GREY, linestyle="--", linewidth=1.2)
+    place = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
+    ax.annotate("guessing", (0.12, GUESSING), (0, 5), color=plots.GREY, fontsize=9, **place)
+
+
 def three_runs(EncoderLayer: Callable[..., nn.Module]) -> Axes:
     """Train 12 of these layers at a rate of 0.006: pre-norm, post-norm, post-norm with a warm-up.
 
@@ -332,8 +344,8 @@ def three_runs(EncoderLayer: Callable[..., nn.Module]) -> Axes:
         _, losses = train(make, pre_norm, warm_up=warm_up, label=name)
         curves[name] = torch.tensor(losses).unfold(0, 10, 5).mean(dim=1)
         print(f"{name:<19} loss of the last ten steps {curves[name][-1]:.2f}")
-    ax = plots.lines(range(5, 86, 5), curves, xlabel="step", ylabel="loss")
-    ax.axhline(GUESSING, color=plots.GREY, linestyle="--", linewidth=1.2)
+    ax = plots.lines(range(5, 86, 5), curves, xlabel="step", ylabel="loss, nats per digit")
+    _guessing(ax)
     ax.set_ylim(bottom=0)
     return ax
 
@@ -346,13 +358,13 @@ def rates() -> float:
     """
     swept = read("transformer_blocks", "rates x warm-up")
     axes = plots.panels(columns=2, width=4.0, height=3.0)
-    for ax, norm in zip(axes, ("post", "pre"), strict=True):
-        for number, (name, warm_up) in enumerate({"constant rate": 1, "warm-up": 60}.items()):
+    for ax, (title, warm_up) in zip(axes, SCHEDULES.items(), strict=True):
+        for number, norm in enumerate(("pre", "post")):
             found = seeds.where(swept, norm=norm, warm_up=warm_up)
-            seeds.sweep(found, "rate", "last", ax, name, number=number)
-        ax.axhline(GUESSING, color=plots.GREY, linestyle="--", linewidth=1.2)
-        ax.set(title=f"{norm}-norm", xlabel="learning rate")
-    axes[0].set(ylabel="loss at the end", ylim=(-0.05, 2.6))
+            seeds.sweep(found, "rate", "last", ax, f"{norm}-norm", number=number)
+        _guessing(ax)
+        ax.set(title=title, xlabel="learning rate")
+    axes[0].set(ylabel="loss at the end, nats per digit", ylim=(-0.05, 2.6))
     plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
     half: Sequence[Any] = seeds.where(swept, norm="post", warm_up=1, rate=0.003)
     return float(sum(row["last"] for row in half) / len(half))
@@ -372,9 +384,9 @@ def add_and_norm() -> None:
             label = "no norm" if norm == "none" else f"{norm}-norm"
             found = seeds.where(apart, skip=skip, norm=norm)
             seeds.sweep(found, "rate", "last", ax, label, number=number)
-        ax.axhline(GUESSING, color=plots.GREY, linestyle="--", linewidth=1.2)
+        _guessing(ax)
         ax.set(title=f"{name} skip connections", xlabel="learning rate")
-    axes[0].set(ylabel="loss at the end", ylim=(-0.05, 4.1))
+    axes[0].set(ylabel="loss at the end, nats per digit", ylim=(-0.05, 4.1))
     plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 
@@ -387,7 +399,8 @@ def layers_taken_out() -> Axes:
     for row in read("transformer_blocks", "layers taken out"):
         named["pre-norm" if row["norm"] == "pre" else "post-norm, warm-up"].append(row["right"])
     ax = seeds.curves(named, range(13), plots.panels(width=6.0, height=3.0))
-    ax.set(xlabel="layers taken out of 12", ylabel="digits right", ylim=(0, 1.05))
+    ax.axhline(0.1, color=plots.GREY, linestyle="--", linewidth=1.2, label="guessing")
+    ax.set(xlabel="layers taken out of 12", ylabel="share of digits right", ylim=(0, 1.05))
     plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
     for name, runs in named.items():
         shown = (f"without {n}: " + " ".join(f"{run[n]:.2f}" for run in runs) for n in (1, 3, 6))
@@ -420,8 +433,9 @@ EXPERIMENTS = {
     "gradients scaled": Experiment(
         points=[
             point
+            for rate in (0.003, 0.006, 0.012)
             for factor in (0.01, 1.0, 100.0)
-            for point in seeded(SEEDS, norm="post", rate=0.003, factor=factor)
+            for point in seeded(SEEDS, norm="post", rate=rate, factor=factor)
         ],
         run=train_one,
         again={"norm": "post", "rate": 0.003, "factor": 100.0, "seed": 1},
