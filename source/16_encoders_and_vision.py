@@ -33,7 +33,7 @@ experiments.show_documents()
 # The answer is one of ten classes, so in the end one vector must go into one linear layer. But a
 # document is many vectors, and each document has a different number of them.
 #
-# ## The idea
+# ## One query that learns what to look for
 # **Pooling** turns many vectors into one. The simplest way is the mean. The next is attention with
 # a *single* query, a parameter of the model that learns what to look for.
 #
@@ -47,7 +47,7 @@ experiments.show_documents()
 # | `weights` | `(B, T)` | each row sums to 1 |
 # | `context` | `(B, d_model)` | the pooled vectors |
 #
-# ## By hand
+# ## Three tokens by hand
 # Three tokens with two features each. The query asks for the first feature:
 
 # %%
@@ -477,8 +477,10 @@ differences = experiments.fixed_and_variable_weights(model)
 # 2020.)
 #
 # ## Limits
-# 1 797 small images, one split, one budget: nothing here says which model is better for
-# photographs, or for the digits of new writers.
+# These were 1 797 small images, one split and one budget: nothing here says which model is better
+# for photographs, or for the digits of new writers. Images and their captions can also be trained
+# to have similar vectors (CLIP: Radford et al., 2021), by a loss like the one that you will write
+# in lesson 19.
 #
 # ## Something of your own
 # Can you fool the model? Draw digits of your own as 8 · 8 tensors from 0 to 1, or move, blur and
@@ -598,6 +600,8 @@ compare(prediction, attended, "right without the most attended patch, median of 
 #   understanding.* [arXiv:1810.04805](https://arxiv.org/abs/1810.04805)
 # - A. Dosovitskiy et al. (2021). *An image is worth 16×16 words.*
 #   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929)
+# - A. Radford et al. (2021). *Learning transferable visual models from natural language
+#   supervision.* [arXiv:2103.00020](https://arxiv.org/abs/2103.00020)
 # - M. D. Zeiler, R. Fergus (2014). *Visualizing and understanding convolutional networks.*
 #   [arXiv:1311.2901](https://arxiv.org/abs/1311.2901)
 # - J.-B. Cordonnier, A. Loukas, M. Jaggi (2020). *On the relationship between self-attention and
