@@ -29,22 +29,23 @@ ax = experiments.translation(number)
 # %% [markdown]
 # *Where the trained translator looks: German letters down, in the order it writes them, English
 # words across. The darker a cell, the more weight that word has for that letter; a dot marks the
-# largest weight of each row. Each row sums to 1 and is the mean of eight heads.* German says
-# *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at *one*, then *dreißig* goes back
-# to *thirty*. Nobody told the model where to look. These weights are its **attention**.
+# largest weight of each row. Each row sums to 1 and is the mean of eight heads (lesson 07).* German
+# says *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at *one*, then all but one
+# letter of *dreißig* go back to *thirty*. Nobody told the model where to look. These weights are
+# its **attention**.
 #
 # For now, PyTorch's own layers run the model; by lesson 10 you will have written every layer.
 #
 # **Now watch it fail.** It gets the next number wrong: which word is missing? Find another that
-# fails.
+# fails; numbers that end in 000 are a good place to look.
 
 # %% demo=true
 ax = experiments.translation(700_610)
 
 # %% [markdown]
-# *The same map for 700610, which it gets wrong.* Where *tausend* should begin, the model looks at
-# *thousand*, and yet it writes *sechs*. So where a model looks need not tell you what it will do;
-# see lesson 17.
+# *The same map for 700610, with a frame around the first wrong letter.* Here *tausend* should
+# begin. The model looks at *thousand*, and yet it writes *sechs*. So where a model looks need not
+# tell you what it will do; see lesson 17.
 #
 # ## Working in the notebook
 # Every lesson is a notebook like this one: text, pictures, and functions that you complete.
@@ -145,15 +146,15 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
 #
 # | name | what it is |
 # |---|---|
-# | `q` | queries: what is asked |
-# | `k` | keys: what each item is compared by |
-# | `v` | values: what each item gives |
+# | `q` | queries: what is looked for |
+# | `k` | keys: what a query is compared with, one for each item |
+# | `v` | values: what is averaged, one for each item |
 # | `scores` | one number per query and key, any size and sign: the larger, the better they match |
 # | `weights` | scores turned into numbers from 0 to 1; the weights of one query sum to 1 |
 # | `context` | the result: for each query, the values averaged with its weights |
 #
 # `T_q` is the number of queries; `T_k` is the number of keys, which is also the number of values.
-# `d_k` and `d_v` are the lengths of a key and of a value.
+# `d_k` is the length of a query and of a key, `d_v` that of a value.
 
 # %% [markdown]
 # ## From scores to weights
@@ -218,8 +219,8 @@ check.softmax(softmax)
 
 # %% [markdown]
 # ### Predict first
-# The scores 2, 1 and −1 are multiplied by 0.1, by 1 and by 10. When are the weights almost equal?
-# When does one score take nearly everything? Decide, then run.
+# The scores 2, 1 and −1 gave the weights 0.705, 0.259 and 0.035. What becomes of the largest weight
+# if all three scores are multiplied by 10? And by 0.1? Decide, then run.
 
 # %% demo=true
 axes = experiments.scales(softmax)
@@ -231,7 +232,7 @@ axes = experiments.scales(softmax)
 
 # %% [markdown]
 # ### Break it
-# What if you leave the subtraction out? Here are ever larger scores, and what the check says.
+# How large may a score be if you leave the subtraction out? Guess, then run.
 
 
 # %% demo=true
@@ -240,8 +241,8 @@ def softmax_without_shift(scores, dim):
     return powers / powers.sum(dim, keepdim=True)
 
 
-for top in (10.0, 80.0, 90.0):
-    print(f"top score {top:g}:", softmax_without_shift(torch.tensor([top, top - 1]), 0).tolist())
+for top in (10.0, 88.0, 89.0):
+    print(f"top score {top:g}:", softmax_without_shift(torch.tensor([top, top - 1]), dim=0))
 check.preview("softmax", softmax_without_shift)
 
 # %% [markdown]
@@ -252,17 +253,11 @@ check.preview("softmax", softmax_without_shift)
 #
 # $$\text{context}_i = \sum_{j=1}^{T_k} \text{weights}_{ij}\,\text{values}_j$$
 #
-# | quantity | shape |
-# |---|---|
-# | weights | `(T_q, T_k)` |
-# | values | `(T_k, d_v)` |
-# | context | `(T_q, d_v)` |
-#
 # ### Exercise 0.3 · `weighted_average`
 # ●○○ easy · 5 minutes · 2 points
 #
-# Compute the context of all queries, without a loop. This one line is the last step of every
-# attention in this course.
+# Compute the context of all queries, without a loop: weights `(T_q, T_k)` and values `(T_k, d_v)`
+# become `(T_q, d_v)`. This one line is the last step of every attention in this course.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -289,8 +284,8 @@ check.weighted_average(weighted_average)
 # %% [markdown]
 # ### Predict first
 # Three people ask how warm and humid it is around them: one in the room, one at the garden door,
-# one in the garden. Each has scores for the three sensors. Whose weights will be spread out the
-# most?
+# one in the garden. Read their scores for the three sensors in the cell. How warm will it be at the
+# door, to within a degree?
 
 # %% demo=true
 from attention.provided.figures import plots
@@ -303,8 +298,8 @@ ax = plots.heatmap(weights, queries=people, keys=places, numbers=True)
 
 # %% [markdown]
 # *Weights of three queries (rows) on three keys (columns), on a colour scale from 0 to 1.* The
-# person at the door listens to room and garden alike, and gets nearly their mean. No row gives the
-# freezer more than 0.01.
+# person at the door listens to room and garden alike, and gets nearly their mean, 12.7 °C. No row
+# gives the freezer more than 0.01.
 #
 # ## Something of your own
 # Choose four things, each described by two numbers: cities by sunshine and rent, songs by tempo and

@@ -115,31 +115,40 @@ check.soft_lookup(soft_lookup)
 
 # %% [markdown]
 # ### Predict first
-# At the drawing's temperature of 0.1, *Counting Words*, the nearest book, has a weight of 0.61.
-# What is its weight at 0.001? And at 100?
+# At the drawing's temperature of 0.1 the lookup sends you to metre 7.6. Where does it send you at
+# 0.001? And at 100?
 
 # %%
 from attention.provided.predictions import compare
 
-prediction = None  # its weight at temperature 100, from 0 to 1; None skips this
+prediction = None  # the metre at temperature 100; None skips this
 
 # %% demo=true
 at = experiments.Shelf(books, metres, search)
-weight = experiments.temperatures(soft_lookup, at)
-compare(prediction, weight, "weight of the nearest book at temperature 100")
+answer = experiments.temperatures(soft_lookup, at)
+compare(prediction, answer, "metre at temperature 100")
 
 # %% [markdown]
 # *Weights of the four books at four temperatures: all on the nearest book at 0.001, equal at 100.*
-# Near 0, the lookup returns the value of the nearest key. At a very high temperature, it returns
-# the plain average of lesson 00.
+# As the temperature falls to 0, the answer becomes the value of the nearest key. As it rises, the
+# answer becomes the plain average of lesson 00, here 8.5 m. On the way it may leave the range
+# between the two: at 0.1, the books at 2 and 4 m pull it down to 7.60 m.
 #
-# ## From books to numbers
-# Now keys and values are single numbers: we have examples $(x_j, y_j)$, and want $y$ at a query
-# $x$. Take three examples, the query $x = 4.25$, and, just here, minus the distance (not squared)
-# as the score.
+# ## An hour without readings
+# Someone read a river gauge 40 times within six hours, but never between 3.7 h and 4.7 h. The
+# readings are rough. How high was the river at 4.25 h?
 
 # %%
-examples = [(1.36, 1.79), (3.40, -1.77), (6.05, -2.17)]
+x_train, y_train = experiments.river(seed=3)  # hours and decimetres, (T_k,) each
+ax = experiments.readings(x_train, y_train, 4.25)
+
+# %% [markdown]
+# *Forty readings of a river's level (dots), and the moment in question (dashed).* Now keys and
+# values are single numbers: we have examples $(x_j, y_j)$, and want $y$ at a query $x$. Take three
+# of the readings and, just here, minus the distance (not squared) as the score.
+
+# %%
+examples = [(2.22, 1.55), (3.64, -0.86), (4.78, -0.92)]  # hours, decimetres
 powers = [math.exp(-abs(4.25 - x_j)) for x_j, _ in examples]
 predicted = 0.0
 for power, (x_j, y_j) in zip(powers, examples, strict=True):
@@ -148,37 +157,40 @@ for power, (x_j, y_j) in zip(powers, examples, strict=True):
 print(f"prediction at 4.25: {predicted:.3f}")
 
 # %% [markdown]
-# The nearest example, at 3.40, has two thirds of the weight. Nadaraya and Watson proposed such
-# weighted averages in 1964.
+# The readings on both sides of the gap share nine tenths of the weight. Nadaraya and Watson
+# proposed such weighted averages in 1964.
 #
 # To predict at many points at once, compare all queries with all keys: **queries down, keys
 # across**, as everywhere in this course. A column minus a row gives such a table. Indexing with
 # `None` adds an axis of length 1:
 
 # %%
-asked, keys = torch.tensor([4.25, 5.0]), torch.tensor([1.36, 3.40, 6.05])  # (T_q,), (T_k,)
+asked, keys = torch.tensor([4.25, 5.0]), torch.tensor([2.22, 3.64, 4.78])  # (T_q,), (T_k,)
 print(asked[:, None] - keys[None, :])  # (T_q, 1) minus (1, T_k) is (T_q, T_k)
 
 # %% [markdown]
+# The exponential of a score is called a **similarity**, and the function that turns a distance into
+# a similarity is a **kernel**. The most common kernel is the Gaussian, a bell curve of width $h$,
+# the **bandwidth**.
+#
 # ### Exercise 1.2 · `nadaraya_watson`
 # ●●○ medium · 10 minutes · 3 points
 #
 # Graded in three parts: for one query (1), for many queries (1), far from all examples (1).
 #
-# The exponential of a score is called a **similarity**; the function that turns a distance into a
-# similarity is a **kernel**. The most common kernel is the Gaussian, a bell curve of width $h$, the
-# **bandwidth**. Divided by their sum over the examples, the similarities become the weights of
-# query $x_i$:
+# Predict $y$ for all queries at once: queries `(T_q,)`, keys `(T_k,)` and values `(T_k,)` become
+# predictions `(T_q,)`. The weights of query $x_i$ are its Gaussian similarities, divided by their
+# sum:
 #
 # $$w_{ij} = \frac{\exp(s_{ij})}{\sum_{m=1}^{T_k} \exp(s_{im})}, \qquad
 # s_{ij} = -\frac{\left(x_i - x^\text{train}_j\right)^2}{2h^2}$$
 #
-# This *is* the softmax of 1.1, with $\tau = 2h^2$. Predict $y$ for all queries at once.
+# For which temperature are these the weights of 1.1?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Scores, softmax, matrix product. The Gaussian's `exp` is already in the softmax, which also stays
-# finite for a query far from all examples.
+# Scores, softmax, matrix product, as in 1.1 with $\tau = 2h^2$. The Gaussian's `exp` is already in
+# the softmax, which also stays finite for a query far from all examples.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -194,6 +206,27 @@ from attention.kernel_regression import nadaraya_watson
 
 # %% check="nadaraya_watson" points=3
 check.nadaraya_watson(nadaraya_watson)
+
+# %% [markdown]
+# We know the river's true level, because we made it up. Where will your `nadaraya_watson` miss it,
+# with a bandwidth of 0.3 h? Think of the peaks, the gap and the ends.
+
+# %% demo=true
+ax = experiments.fit(nadaraya_watson, 0.3)
+
+# %% [markdown]
+# *Examples (dots), true level (dashed) and prediction (line).* Peaks come out too low, because most
+# of their neighbours lie below them, and valleys too high. The valley in the gap is missed. At the
+# left end all neighbours lie to the right, where the river is higher, so the prediction is too
+# high; at the right end it is too low.
+#
+# Now move the bandwidth and the query yourself. Watch how many examples get a visible weight as the
+# bandwidth grows, and put the query into the gap, at 4.25 h. The other kernels come next.
+
+# %% demo=true
+from attention.provided.figures import moving
+
+moving.bandwidth()
 
 # %% [markdown]
 # ### Exercise 1.3 · Break this answer
@@ -227,41 +260,10 @@ from attention.kernel_regression import break_nadaraya_watson
 check.break_nadaraya_watson(break_nadaraya_watson)
 
 # %% [markdown]
-# ## A river
-# Someone read a river gauge 40 times within six hours, but never between 3.7 h and 4.7 h. The
-# readings are rough. Only we know the true level, because we made it up.
-
-# %%
-x_train, y_train = experiments.river(seed=3)  # hours and decimetres, (T_k,) each
-
-# %% [markdown]
-# Where will your `nadaraya_watson` miss the true level, with a bandwidth of 0.3 h? Think of the
-# peaks, the gap and the ends.
-
-# %% demo=true
-ax = experiments.fit(nadaraya_watson, 0.3)
-
-# %% [markdown]
-# *Examples (dots), true level (dashed) and prediction (line).* Peaks come out too low, because most
-# of their neighbours lie below them, and valleys too high. The valley in the gap is missed. At the
-# left end all neighbours lie to the right, where the river is higher, so the prediction is too
-# high; at the right end it is too low.
-#
-# Now move the bandwidth and the query yourself. Watch how many examples get a visible weight as the
-# bandwidth grows, and put the query into the gap. The other kernels come next.
-
-# %% demo=true
-from attention.provided.figures import moving
-
-moving.bandwidth()
-
-# %% [markdown]
 # ## Other kernels
-# The Gaussian is one of many kernels. In this course, a **kernel** is any function of the scaled
-# distance $u = (x_i - x^\text{train}_j) / h$ that is never negative and largest at 0.
-#
-# Here are four, all of height 1 at $u = 0$. Factors that textbooks put in front, such as 3/4,
-# cancel in the weights.
+# Must it be a bell curve? Any function of the scaled distance $u = (x_i - x^\text{train}_j) / h$
+# will do, as long as it is never negative and nowhere larger than at 0. Here are four kernels, all
+# of height 1 at $u = 0$. Factors that textbooks put in front, such as 3/4, cancel in the weights.
 
 # %% given="kernel_values"
 from attention.kernel_regression import kernel_values
@@ -270,9 +272,9 @@ from attention.kernel_regression import kernel_values
 # ### Exercise 1.4 · `attention_weights`
 # ●●○ medium · 8 minutes · 2 points
 #
-# Divide each query's similarities by their sum. But what if **no** key is in reach, as can happen
-# with a boxcar? Then the sum is 0. Give such a query equal weights, $1/T_k$: it then predicts the
-# mean of all examples.
+# Divide each query's similarities by their sum: `(T_q, T_k)` stays `(T_q, T_k)`. But what if **no**
+# key is in reach, as can happen with a boxcar? Then the sum is 0. Give such a query equal weights,
+# $1/T_k$: it then predicts the mean of all examples.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -303,18 +305,21 @@ from attention.kernel_regression import kernel_regression
 
 # %% [markdown]
 # Which kernel ignores the bandwidth? Which gives a line with steps? What does a narrow boxcar do in
-# the gap? Decide, then look.
+# the gap? And which matters more, the kernel or its bandwidth? Decide, then look.
 
 # %% demo=true
 axes = experiments.kernels(kernel_regression)
 
 # %% [markdown]
-# *What four kernels predict (line), with the examples (dots) and the true level (dashed), in dm.*
-# The boxcar's line steps whenever an example enters or leaves the box. In the gap, the narrow
-# boxcar reaches no example and falls back to the mean, which the constant kernel predicts
-# everywhere. At equal bandwidth the Gaussian, which reaches beyond *h*, smooths most: its *total
-# variation*, all ups and downs of a line added together, is smallest (printed for three other
-# rivers).
+# *What four kernels (columns) predict with two bandwidths (rows): prediction (line), examples
+# (dots) and true level (dashed), in dm.* The boxcar's line steps whenever an example enters or
+# leaves the box. In the gap, the narrow boxcar and Epanechnikov kernels reach no example and fall
+# back to the mean, which the constant kernel predicts everywhere. The Gaussian reaches beyond *h*,
+# and bridges the gap.
+#
+# Printed are mean squared errors from the true level, for three other sets of readings. With each
+# kernel at its own best bandwidth, the Gaussian errs least. Yet at three times this bandwidth it
+# errs more than any of the three at its best. So the bandwidth deserves more care than the kernel.
 #
 # Here are the weights themselves:
 
@@ -324,14 +329,14 @@ axes = experiments.kernel_weights(kernel_regression)
 # %% [markdown]
 # *Weights of 12 queries (rows) on 40 examples (columns), both in the order of time. Each panel has
 # its own scale, up to its largest weight.* A query attends to examples near its own time. With a
-# narrow kernel these are only a few. In the gap (rows 3.75 h to 4.75 h) the narrow Gaussian gives
+# narrow kernel these are only a few. In the gap (rows 3.75 h and 4.25 h) the narrow Gaussian gives
 # most of the weight to the nearest example, however far away. At 4.25 h the boxcar reaches no
 # example, and gives 1/40 to each.
 #
 # ## What every attention has in common
-# Kernels and, later, dot products make the weights in different ways. The rest is always the same:
-# weights made from queries and keys, not from places in a list; they are not negative, sum to 1,
-# and average the values. This has three properties.
+# Kernels and, later, dot products make the weights in different ways. The rest is always the same.
+# The weights come from queries and keys, not from places in a list. They are not negative, sum to
+# 1, and average the values. Three properties follow.
 #
 # **The result lies among the values.** Such an average cannot leave the smallest convex shape
 # around the values, their *convex hull*. Here are 400 random queries among 7 values.
@@ -392,11 +397,12 @@ for name in "ABCDEFG":
 # neither depends on a place in the list.
 #
 # **It is not a fixed linear map.** A linear layer has one matrix, of one size, for all inputs. Here
-# the matrix of weights is computed from queries and keys, so it changes with the content and fits
-# any number of examples.
+# the matrix of weights (each map above is one) is computed from queries and keys, so it changes
+# with the content and fits any number of examples.
 #
-# ## Break it
-# What becomes of the prediction as the bandwidth goes to 0, or to infinity? Decide, then look.
+# ## A bandwidth without errors
+# One bandwidth predicts all forty readings without any error. Which one, and would you trust it?
+# Decide, then look.
 
 # %% demo=true
 axes = experiments.fits(nadaraya_watson, 0.001, 100.0)
@@ -404,22 +410,22 @@ axes = experiments.fits(nadaraya_watson, 0.001, 100.0)
 # %% [markdown]
 # *Left: bandwidth 0.001 h, a staircase through every example. Right: 100 h, a flat line.* The first
 # is nearest-neighbour prediction, the second the uniform average of lesson 00. The best bandwidth
-# lies in between, but the error *on the examples themselves* cannot find it: this error is smallest
-# on the left, where each example predicts itself.
+# lies in between, but the error *on the examples themselves* cannot find it: this error is 0 on the
+# left, where each example predicts itself, mistakes of the reading included.
 #
 # ## Choosing the bandwidth
-# The fair question about each example is how well the *others* would have predicted it. Leave each
-# example out in turn, predict it from the rest, and average the squared errors (*leave-one-out
-# cross-validation*).
+# The fair question about each example is how well the *others* would have predicted it. This is
+# *leave-one-out cross-validation*.
 #
 # ### Exercise 1.6 · `leave_one_out_loss`
 # ●●● hard · 12 minutes · 3 points
 #
 # Graded in three parts: with ordinary bandwidths (1), with a tiny bandwidth (1), its gradient (1).
 #
-# Compute this mean, with the Gaussian kernel. Each example is a query that must not attend to
-# itself. A *mask*, the first of many, hides it. A gradient must be able to flow through the
-# bandwidth.
+# Leave each example out in turn, predict it from the rest, and average the squared errors, all with
+# the Gaussian kernel: examples `(T_k,)` and `(T_k,)` give a scalar. Each example is a query that
+# must not attend to itself. A *mask*, the first of many, hides it. A gradient must be able to flow
+# through the bandwidth.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -446,8 +452,8 @@ check.leave_one_out_loss(leave_one_out_loss)
 
 # %% [markdown]
 # ## Learning the bandwidth
-# You could try a hundred bandwidths, or make the bandwidth a parameter and follow the gradient of
-# the loss.
+# You could try a hundred bandwidths. But a Transformer has millions of parameters, and for those
+# only the gradient says which way to go. Learn it here on a single one.
 #
 # ### Exercise 1.7 · `LearnedBandwidth`
 # ●●○ medium · 8 minutes · 3 points
@@ -502,13 +508,11 @@ ax = experiments.valley(path, leave_one_out_loss)
 # starts on the right, where the kernel is too wide, and settles in the valley.
 
 # %% demo=true
-experiments.before_and_after(LearnedBandwidth, path[-1][0])
+axes = experiments.fits(nadaraya_watson, 1.5, path[-1][0])
 
 # %% [markdown]
-# *Before (left) and after training (right): the fit in dm, and the weights of all examples on all
-# examples (themselves included), each map on its own scale.* Before, no weight is above 0.09: each
-# query spreads its weight over many examples. With the learned bandwidth, the line follows the
-# peaks without chasing every dot.
+# *The prediction before training (left) and after it (right).* With the learned bandwidth, the line
+# follows the peaks without chasing every dot.
 #
 # ### Is it the best bandwidth?
 # The loss knows only the readings. We also know the true level, and can ask which bandwidth
@@ -542,10 +546,10 @@ compare(prediction, factor, "largest of the three factors")
 
 # %% [markdown]
 # *Three errors against the bandwidth, for three rivers. Dots show where training ended from three
-# starts (in rivers 1 and 2 all at one place), stars the best bandwidth for the true level.* The
+# starts (in rivers 1 and 2 all at one place), a star the best bandwidth for the true level.* The
 # error on the examples is smallest on the left, so it cannot choose a bandwidth. The leave-one-out
 # loss has its valley near the bandwidth that is best for the true level, but in all three rivers at
-# a narrower one: it knows only forty rough readings.
+# a narrower one. It is an estimate from forty rough readings.
 #
 # From 0.01 h, training gets stuck in one of these three rivers, and in 8 of the first 20. With so
 # narrow a kernel, nearly every example sees a single neighbour. Only the few that see more give a

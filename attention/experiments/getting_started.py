@@ -1,6 +1,7 @@
 """Lesson 00: the trained translator of lesson 10 at work, and what softmax does to scores."""
 
 from collections.abc import Callable
+from os.path import commonprefix
 
 import torch
 from matplotlib.axes import Axes
@@ -16,14 +17,15 @@ def translation(number: int) -> Axes:
 
     number   from 1 to 999 999
     returns  the map: German letters down, in the order in which they were written, English words
-             across; the weights are averaged over all eight heads, the largest of a row has a dot
+             across; the weights are averaged over all eight heads, the largest of a row has a dot,
+             and a frame is around the first letter that is wrong
 
     One number in ten was kept out of the training, and the printed lines say whether this one was.
     """
     found = NumberTranslator().translate(number)
-    german = "".join(found.letters)
+    german, expected = "".join(found.letters), in_words(number, "de")
     print("English:", " ".join(found.words[:-1]))
-    print("German: ", german, "(right)" if german == in_words(number, "de") else "(wrong)")
+    print("German: ", german, "(right)" if german == expected else "(wrong)")
     if is_test(number):
         print("This number was kept out of the training: the model cannot know it by heart.")
     ax = plots.panels(width=1.5 + 0.85 * len(found.words), height=0.8 + 0.17 * len(german))
@@ -31,6 +33,9 @@ def translation(number: int) -> Axes:
     plots.heatmap(found.weights, ax, title, found.letters, found.words)
     largest = found.weights.argmax(dim=1)
     ax.plot(largest, range(len(largest)), "o", color=plots.VERMILION, markersize=5)
+    right = len(commonprefix([german, expected]))
+    if right < len(german):
+        plots.mark(ax, (right, right), (0, len(found.words) - 1))
     ax.set(xlabel="English words", ylabel="German letters, in order of writing")
     ax.tick_params(axis="x", labelrotation=25 if len(found.words) > 5 else 0)
     return ax

@@ -31,7 +31,7 @@ class Shelf(NamedTuple):
 def shelf(
     soft_lookup: Callable[..., Tensor], at: Shelf, temperature: float, ax: Axes | None = None
 ) -> float:
-    """Draw the weights of the four books at a temperature; returns that of the nearest one.
+    """Draw the weights of the four books at a temperature; returns the metre that is answered.
 
     One-hot values show the weights: book j answers with a 1 at index j.
     """
@@ -41,11 +41,11 @@ def shelf(
     ax = plots.bars(weights, ["Poems", "Gramm.", "Count.", "Matr."], ax)
     ax.set(title=f"temperature {temperature:.3g}\nanswer {answer:.2f} m")
     ax.tick_params(axis="x", labelsize=8)
-    return float(weights[2])
+    return float(answer)
 
 
 def temperatures(soft_lookup: Callable[..., Tensor], at: Shelf) -> float:
-    """Draw `shelf` at four temperatures; returns the nearest book's weight at 100."""
+    """Draw `shelf` at four temperatures; returns the metre that is answered at 100."""
     axes = plots.panels(columns=4, width=2.4, height=2.5)
     kept = (0.001, 0.1, 1.0, 100.0)
     found = [shelf(soft_lookup, at, one, ax) for one, ax in zip(kept, axes, strict=True)]
@@ -66,6 +66,16 @@ def river(seed: int) -> tuple[Tensor, Tensor]:
     moments = (torch.arange(40) + 0.8 * torch.rand(40, generator=generator)) / 8  # 0 to 5, in order
     hours = moments + (moments > 3.7)  # with an hour left out
     return hours, true_level(hours) + 0.3 * torch.randn(40, generator=generator)
+
+
+def readings(x_train: Tensor, y_train: Tensor, moment: float) -> Axes:
+    """Draw the readings of the river, and the moment at which its level is asked for."""
+    ax = plots.panels(width=6.5, height=2.2)
+    ax.plot(x_train, y_train, "o", color=plots.BLACK, markersize=3.2, alpha=0.75)
+    ax.axvline(moment, color=plots.VERMILION, linestyle="--")
+    ax.text(moment + 0.07, 1.2, f"level at {moment:g} h?", color=plots.VERMILION)
+    ax.set(xlabel="hours", ylabel="level (dm)")
+    return ax
 
 
 def fit(predict: Predict, bandwidth: float, ax: Axes | None = None, legend: bool = True) -> Axes:
@@ -90,22 +100,29 @@ def fits(predict: Predict, *bandwidths: float) -> list[Axes]:
 
 
 def kernels(kernel_regression: Callable[..., tuple[Tensor, Tensor]]) -> Any:
-    """Draw the fits of three narrow kernels, and of three wider ones, on the same readings.
+    """Draw the fits of four kernels with two bandwidths, on the same readings.
 
-    Prints the total variation of three other rivers' fits at 0.6 h: how far, in dm, the line goes
-    up and down in all. It is small where a kernel smooths much.
+    Prints for three other rivers the mean squared error from the true level: with each kernel's
+    best bandwidth, and with three times that one.
     """
-    axes = plots.panels(2, 3, width=3.2, height=2.2)
-    narrow, wide = ("boxcar", "gaussian", "constant"), ("boxcar", "epanechnikov", "gaussian")
-    shown = [(kernel, 0.15) for kernel in narrow] + [(kernel, 0.6) for kernel in wide]
-    for ax, (kernel, bandwidth) in zip(axes.flat, shown, strict=True):
-        fit(_with(kernel_regression, kernel), bandwidth, ax, legend=False)
-        ax.set(title=f"{kernel}, bandwidth {bandwidth:g} h", ylim=(-2.2, 2.2))
-    for kernel in wide:
-        lines = [_with(kernel_regression, kernel)(HOURS, *river(seed), 0.6) for seed in (0, 1, 2)]
-        ways = [round(line.diff().abs().sum().item(), 1) for line in lines]
-        print(f"{kernel:<14} total variation at 0.6 h in dm, three other rivers: {ways}")
+    axes, names = plots.panels(2, 4, width=2.5, height=2.0), "boxcar epanechnikov gaussian constant"
+    for row, bandwidth in zip(axes, (0.15, 0.6), strict=True):
+        for ax, kernel in zip(row, names.split(), strict=True):
+            fit(_with(kernel_regression, kernel), bandwidth, ax, legend=False)
+            ax.set(title=f"{kernel}, {bandwidth:g} h", ylim=(-2.2, 2.2))
+    for kernel in names.split()[:-1]:
+        found = [_at_best(_with(kernel_regression, kernel), *river(seed)) for seed in (0, 1, 2)]
+        best, wide = ([f"{error:.3f}" for error in errors] for errors in zip(*found, strict=True))
+        print(f"{kernel:<13} error at its best bandwidth: {' '.join(best)}", end="   ")
+        print(f"at three times as much: {' '.join(wide)}")
     return axes
+
+
+def _at_best(predict: Predict, x_train: Tensor, y_train: Tensor) -> tuple[float, float]:
+    """Error from the true level at the best of BANDWIDTHS, and at three times this bandwidth."""
+    found = [_from_truth(predict, x_train, y_train, h).item() for h in BANDWIDTHS]
+    best = min(range(len(found)), key=found.__getitem__)
+    return found[best], _from_truth(predict, x_train, y_train, 3 * BANDWIDTHS[best]).item()
 
 
 def _with(kernel_regression: Callable[..., tuple[Tensor, Tensor]], kernel: str) -> Predict:
@@ -135,6 +152,8 @@ def contexts(soft_lookup: Callable[..., Tensor]) -> Any:
     for ax, temperature in zip(axes, (0.2, 4.0), strict=True):
         found = torch.stack([soft_lookup(query, keys, values, temperature) for query in queries])
         plots.hull(values, found, ax, f"temperature {temperature:g}", legend=ax is axes[0])
+        ax.set(xlabel="feature 0")
+    axes[0].set(ylabel="feature 1")
     return axes
 
 
@@ -147,24 +166,13 @@ def valley(path: Sequence[tuple[float, float]], leave_one_out_loss: Loss) -> Axe
     for step in range(0, len(path), 30):
         print(f"step {step:3}   bandwidth {path[step][0]:.3f} h   loss {path[step][1]:.3f}")
     losses = torch.stack([leave_one_out_loss(*examples, bandwidth) for bandwidth in BANDWIDTHS])
-    named = {"all bandwidths": losses}
-    ax = plots.lines(
-        BANDWIDTHS, named, xlabel="bandwidth (h)", ylabel="leave-one-out loss", log=True
-    )
-    ax.plot(*zip(*path, strict=True), ".", color=plots.VERMILION, label="steps of training")
-    plots.legend(ax)
+    ax = plots.panels(width=6.5, height=3.0)
+    ax.plot(BANDWIDTHS, losses, color=plots.VERMILION, label="leave-one-out loss")
+    ax.plot(*zip(*path, strict=True), ".k", label="steps of training")
+    ax.plot(*path[-1], "ok", label="training ended")
+    ax.set(xlabel="bandwidth (h)", ylabel="leave-one-out loss", xscale="log")
+    plots.legend(ax, loc="upper left")
     return ax
-
-
-def before_and_after(learned_bandwidth: Callable[[float], Any], learned: float) -> None:
-    """Draw fit and weights of the examples on each other, for 1.5 h and the learned bandwidth."""
-    upper = plots.panels(1, 2, width=4.4, height=2.6)
-    lower = plots.panels(1, 2, width=4.4, height=3.0)
-    x_train, _ = river(SEED)
-    for ax, image, bandwidth in zip(upper, lower, (1.5, learned), strict=True):
-        fit(lambda *given: learned_bandwidth(given[-1])(*given[:-1]), bandwidth, ax, ax is upper[0])
-        weights = learned_bandwidth(bandwidth)(x_train, x_train, torch.eye(40))
-        plots.heatmap(weights, image, f"bandwidth {bandwidth:.2f} h", faint=True)
 
 
 def three_rivers(
@@ -185,10 +193,11 @@ def three_rivers(
         ends = [learn_bandwidth(start, *river(seed))[-1] for start in (1.5, 0.3, 0.01)]
         ax.plot(*zip(*ends, strict=True), "ok", label="training ended")
         truth = curves["from the true level"]
-        ax.plot(BANDWIDTHS[truth.argmin()], truth.min(), "*k", markersize=11, label="best")
+        best = BANDWIDTHS[truth.argmin()], truth.min()
+        ax.plot(*best, "*k", markersize=11, label="best for true level")
         factors.append(_compare(f"river {seed}", predict, river(seed), curves, ends))
     axes[0].set(ylabel="mean squared error")
-    plots.legend(axes[0], fontsize=7, loc="upper left")
+    plots.legend(axes[0], fontsize=8, loc="upper left")
     narrow = [learn_bandwidth(0.01, *river(other))[-1] for other in range(20)]
     stuck = sum(bandwidth < 0.05 for bandwidth, _ in narrow)
     print(f"from 0.01 h training stays below 0.05 h in {stuck} of 20 rivers")

@@ -302,7 +302,7 @@ def _left_out(x_train, y_train, bandwidth):
     },
     rests_on=(
         "Leave each example out in turn, predict it from the rest, and average the squared errors",
-        "Compute this mean, with the Gaussian kernel",
+        "all with the Gaussian kernel",
         "A gradient must be able to flow through the bandwidth",
         "However small the bandwidth, an example never sees itself",
         "its prediction then is the value of its nearest neighbour",

@@ -19,9 +19,9 @@ def test_the_river_is_read_forty_times_and_never_in_the_gap():
     assert 0.2 < errors.std().item() < 0.4
 
 
-def test_the_shelf_returns_the_weight_of_the_nearest_book():
-    assert experiments.shelf(soft_lookup, AT, 0.001) == pytest.approx(1, abs=1e-3)
-    assert experiments.temperatures(soft_lookup, AT) == pytest.approx(0.25, abs=0.01)
+def test_the_shelf_returns_the_metre_that_is_answered():
+    assert experiments.shelf(soft_lookup, AT, 0.001) == pytest.approx(10, abs=1e-3)
+    assert experiments.temperatures(soft_lookup, AT) == pytest.approx(8.49, abs=0.01)
 
 
 def test_training_goes_downhill_from_a_wide_start_and_stays_stuck_from_a_narrow_one():
