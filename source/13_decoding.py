@@ -2,7 +2,8 @@
 # # 13 · How do you get a sentence out?
 #
 # A trained translator rates every possible next token. But the best next token may lead away from
-# the best sentence. How do we find a good one quickly?
+# the best sentence, and a better search may translate 816 by *acht*, eight. How do you get a good
+# sentence out, and quickly?
 #
 # **After this lesson** you can
 # - show a case where writing **greedily** misses the most probable sentence,
@@ -21,6 +22,7 @@ import torch
 
 from attention.experiments import decoding as experiments
 from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.demand import counts, positive, within  # refuse what makes no sense
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
@@ -56,8 +58,9 @@ for first, p in follows["BOS"].items():
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{T} \log p(y_t \mid y_1 \dots y_{t-1}, x)$$
 #
-# Each token can be followed by any of V = `vocab_size` tokens. So there are Vᵀ sequences of T
-# tokens, far too many to try them all. Three methods find a good one:
+# Each token can be followed by any of V = `vocab_size` tokens, so there are Vᵀ sequences of T
+# tokens: for 19 letters of the 24 tokens here about 10²⁶, too many to try. Three methods find a
+# good one:
 #
 # | method | what it takes | good for |
 # |---|---|---|
@@ -81,8 +84,8 @@ for first, p in follows["BOS"].items():
 #
 # ```python
 # model = fresh(corpus, seed)
-# batches = corpus.batches(translators.BATCH, EARLY, seed)
-# losses = translators.train(model, batches, EARLY, masked_cross_entropy)
+# batches = corpus.batches(translators.BATCH, steps, seed)
+# losses = translators.train(model, batches, steps, masked_cross_entropy)
 # ```
 # `translators.train` is the loop of lesson 02.
 # </details>
@@ -113,8 +116,9 @@ _ = experiments.next_letters(hot, corpus)
 # ### Exercise 13.1 · `sample_tokens`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Draw one token for each row of a batch in this way, at a given temperature and without a loop over
-# rows. The noise is given, so that every draw can be repeated. Scores may be 1000 or more.
+# Draw one token in this way for each row of `logits`, `(B, V)`, at a given temperature, without a
+# loop. The `noise`, `(B,)`, is given, so that every draw can be repeated. Scores may be 1000 or
+# more.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -143,14 +147,15 @@ check.sample_tokens(sample_tokens)
 
 # %% [markdown]
 # ## Cutting the tail
-# Twenty letters of 1 % each are together drawn as often as one of 20 %. Two filters cut off this
-# **tail** of improbable letters: its scores become -inf, and a softmax makes the other
-# probabilities sum to 1 again.
+# At temperature 2, “s” and “z” have 0.48 together. Every other token is improbable, yet more than
+# half of the draws take one of them. Two filters cut off this **tail**: its scores become -inf, and
+# a softmax makes the other probabilities sum to 1 again.
 #
 # ### Exercise 13.2 · `top_k_filter`
 # ●○○ easy · 6 minutes · 1 point
 #
-# Keep the k best scores of each row (Fan et al., 2018). Some scores may already be −∞.
+# Keep the k best scores of each row of `logits`, `(B, V)`; the others become −∞ (Fan et al., 2018).
+# Some may already be −∞.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -177,11 +182,11 @@ check.top_k_filter(top_k_filter)
 # ### Exercise 13.3 · `top_p_filter`
 # ●●● hard · 18 minutes · 3 points
 #
-# Graded in three parts: scores from large to small (1), scores in any order (1.5), where
-# p is reached exactly (0.5).
+# Graded in three parts: scores from large to small (1), scores in any order (1.5), where p is
+# reached exactly (0.5).
 #
-# Keep each row's nucleus, including the token that reaches p. Some scores may already be
-# −∞.
+# Keep the nucleus of each row of `logits`, `(B, V)`, including the token that reaches p; the other
+# scores become −∞. Some may already be −∞.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -247,6 +252,34 @@ from attention.decoding import break_top_p_filter
 check.break_top_p_filter(break_top_p_filter)
 
 # %% [markdown]
+# ## From a letter to a sentence
+# `write` repeats one step until all rows have ended: `decoder.step` reads a token for each row and
+# returns the scores of the next one, `(B, V)`, and `choose` picks it. PAD and BOS have −∞, so they
+# are never written. In `sample` your functions choose. What the `cache` does comes later.
+
+# %% demo=true
+from attention.provided.models.beam_search import followed, in_batches
+from attention.provided.models.key_value_cache import CachedDecoder, RepeatingDecoder, limits
+from attention.provided.models.translators import long_numbers
+from attention.provided.training_steps import evaluation
+
+# %% given="write"
+from attention.decoding import write
+
+# %% given="sample"
+from attention.decoding import sample
+
+# %% demo=true
+source, _ = long_numbers(corpus)  # 80 held-out numbers; the first is 816
+for options in ({}, {"top_k": 3}, {"top_p": 0.8}):
+    ids = sample(early, source[[0]].repeat(4, 1), **options)
+    print(f"{options!s:<14}", *experiments.texts_of(corpus, ids))
+
+# %% [markdown]
+# Not one of the twelve is right: each letter is another chance to go wrong, and all that follows
+# builds on it. Sampling suits tasks with many good answers, such as stories (lesson 15). A number
+# has only one translation, so now we search for it.
+#
 # ## Several beginnings at once
 # A **beam search** keeps the K best beginnings, the *beams*, instead of one. In every step each
 # beam is continued by each of the V tokens. The K best of these K · V candidates are the new beams.
@@ -266,7 +299,9 @@ check.break_top_p_filter(break_top_p_filter)
 # | *small* | dog 0.9 · fox 0.1 |
 # | *dog*, *fox* | EOS 1 |
 #
-# Return plain lists. The scores are probabilities, not rounded; you may let Python multiply.
+# Return three lists, `scores`, `origins` and `tokens`, each with one row of two for each step, best
+# beam first: the probability of the beginning (not rounded; you may let Python multiply), the
+# number of the old beam that it continues, and the word that was added.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -290,8 +325,6 @@ check.trace_beam_search(trace_beam_search)
 # push it out. In this language the most probable sentence of all loses its place:
 
 # %%
-from attention.provided.demand import counts, positive, within  # refuse what makes no sense
-
 nexts = {BOS: [0.25, 0.75, 0], 3: [0.2, 0.4, 0.4], 4: [0, 0.5, 0.5]}  # probability of EOS, 3, 4
 for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4, 4, 3, EOS]):
     p = math.prod(nexts[a][b - EOS] for a, b in zip([BOS, *ids], ids, strict=False))
@@ -308,16 +341,16 @@ for ids in ([EOS], [3], [3, 3], [3, 4], [3, EOS], [3, 4, 4], [3, 4, 4, 4], [3, 4
 # Graded in three parts: no sentence ends (1.5), finished beams (1.5), what falls out of the beam
 # (1).
 #
-# Write the search for one source, with lists and loops. In each of `max_length` steps:
+# Write the search for one source, with lists and loops. Repeat two steps `max_length` times:
 #
-# - Every unfinished beam is continued by each token that is possible; `next_log_probs(ids)` gives
-#   the log-probabilities of all tokens. A finished beam is itself a candidate, with its score
-#   unchanged.
-# - The K best candidates are the new beams. A beam that has just ended is also put on a list, and
-#   stays there.
+# 1. Collect the candidates. Every unfinished beam is continued by each token that is possible;
+#    `next_log_probs(ids)` returns the log-probabilities of all tokens, `(V,)`. A finished beam is
+#    itself a candidate, with its score unchanged.
+# 2. The K best candidates are the new beams. A beam that has just ended is also put on a list, and
+#    stays there, even if it later falls out of the beam.
 #
-# Return the sentences on the list, best first. If there are fewer than K, the unfinished beams
-# follow, best first, until there are K. Equal scores may come in any order.
+# Return K pairs, `(log-probability, ids after BOS)`: the sentences on the list, best first; if
+# these are too few, the unfinished beams follow, best first. Equal scores may come in any order.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -359,14 +392,26 @@ for K in (1, 2, 6):
 # sentences: this is **exhaustive search**.
 #
 # ### Many sources at once
-# Lists and loops are slow. `beam_step` takes a step for B sources at once, with one `topk`. So
-# every source needs K beams, and every beam V candidates. A finished beam can go on only with PAD,
-# at no cost; a beam that does not exist yet has the score −∞.
+# Lists and loops search for one source at a time. `beam_step` takes a step for B sources with one
+# `topk`, so all must have the same number of candidates: a finished beam goes on, but only with
+# PAD, at no cost, and a beam that does not exist yet has the score −∞. `beam_search` repeats it.
 
 # %% given="beam_step"
 from attention.decoding import beam_step
 
+# %% given="beam_search"
+from attention.decoding import beam_search
+
 # %% [markdown]
+# Five sources: first one by one with your search, then all at once.
+
+# %% demo=true
+_ = experiments.one_by_one(early, corpus, plain_beam_search, beam_search)
+
+# %% [markdown]
+# Both find the same sentences, but what sentences! For 816 the best is *acht*, eight: the early
+# translator finds it more probable than the right number, which comes second.
+#
 # ## Long sentences are improbable
 # Every token multiplies the probability by a number below 1, so short sentences tend to be more
 # probable. Wu et al. (2016) divide the log-probability by a **length penalty**, which grows with
@@ -374,27 +419,53 @@ from attention.decoding import beam_step
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
 #
-# With α = 0 there is no penalty. Does a better search then find shorter sentences, and is α = 1 a
-# remedy? We ask early translators from three seeds.
-#
-# <details><summary>The code that ran</summary>
-#
-# ```python
-# for alpha in (0.0, 1.0):
-#     found = {width: translated(model, corpus, pairs, width, alpha) for width in WIDTHS}
-# ```
-# `translated` calls `beam_search`, below.
-# </details>
+# With α = 0 there is no penalty. How does α = 1 rate the two best for 816?
+
+# %%
+for text, log_p in (("acht", -2.69), ("achthundertsechzehn", -4.08)):
+    length = len(text) + 1  # EOS counts
+    print(f"{text:<20} {log_p} / {(5 + length) / 6:.2f} = {log_p / ((5 + length) / 6):.2f}")
+
+# %% [markdown]
+# Now the right number wins. What do wider beams write? Early translators from three seeds searched
+# for 80 numbers, with a penalty and without:
 
 # %% demo=true
 _ = experiments.wider_beams()
 
 # %% [markdown]
 # *Mean log-probability and mean number of letters of 80 translations, against the width of the
-# beam: solid without a penalty, dotted with α = 1; dashed: the letters of the references.* For all
-# three, wider beams find more probable but, without a penalty, ever shorter translations. With it
-# they keep 29 to 32 letters from a width of 4 on; the references have 37. Whether these are better,
-# lesson 14 asks.
+# beam; a line for each of three seeds.* The better the search, the more probable the translations,
+# and without a penalty the shorter: a beam of 32 writes 12 to 18 letters where 37 are wanted. With
+# α = 1 they keep 29 to 32 letters from a width of 4 on.
+#
+# ### Predict first
+# Does such a beam get more numbers right than greedy search? Translators trained for 60 to 150
+# steps, from in doubt to sure, wrote all held-out numbers of three to six digits. Which of them
+# does a beam of 4 with α = 1 help most: (A) the first, (B) one in between, (C) the last?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# texts = texts_of(corpus, beam_search(model, source, beam, alpha, max_length=80))
+# return {i for i, text in enumerate(texts) if text == wanted[i]}
+# ```
+# </details>
+
+# %%
+from attention.provided.predictions import compare
+
+prediction = None  # "A", "B" or "C"; None skips this
+
+# %% demo=true
+compare(prediction, experiments.beams_against_greedy(), "helped most")
+
+# %% [markdown]
+# *Numbers without error, of 985: a beam of 4 minus greedy search, against the steps of training; a
+# line for each of three seeds.* With α = 1 the beam gets more right than greedy search in all
+# fifteen trainings, most of all after 80 steps: 52 to 67 more, which is 5 to 7 % of all. Without a
+# penalty it gets fewer right after 60 steps. A translator that is sure leaves little to correct:
+# after 150 steps the beam gets 1 to 17 more right.
 #
 # ## What is computed twice
 # To write token t, the decoder of lesson 10 reads all t tokens again. But the mask hides the new
@@ -455,33 +526,8 @@ check.CachedAttention(CachedAttention)
 # %% [markdown]
 # You need no mask, because later positions have not been read yet.
 #
-# ## Writing
-# `CachedDecoder` caches attention in all layers; keys and values of the source are computed once.
-# Its `step` reads one token for each row and returns the scores of the next one, with -inf for PAD
-# and BOS, which are never written. `RepeatingDecoder` computes everything again at each step.
-
-# %% demo=true
-from attention.provided.models.beam_search import followed, in_batches
-from attention.provided.models.key_value_cache import CachedDecoder, RepeatingDecoder, limits
-from attention.provided.models.translators import long_numbers
-from attention.provided.training_steps import evaluation
-
-# %% [markdown]
-# Three functions write with it: `write` takes any function that chooses the next token, `sample`
-# draws it with yours, and `beam_search` searches for many sources side by side.
-
-# %% given="write"
-from attention.decoding import write
-
-# %% given="sample"
-from attention.decoding import sample
-
-# %% given="beam_search"
-from attention.decoding import beam_search
-
-# %% [markdown]
-# ### The same sentences?
-# Does the cache change what is written? Is a beam of 1 greedy?
+# `CachedDecoder` has such an attention in every layer; `RepeatingDecoder` computes everything again
+# at each step. Do both write the same? And is a beam of 1 greedy?
 
 # %% demo=true
 source, _ = long_numbers(corpus)
@@ -490,28 +536,6 @@ print(f"{len(source)} numbers, the same with and without a cache: {torch.equal(k
 print("a beam of 1 writes the same:", torch.equal(beam_search(sharp, source, beam=1), kept))
 
 # %% [markdown]
-# Next, five sources: one by one with your search, without a cache, then all at once, with one.
-#
-# <details><summary>The code that ran</summary>
-#
-# ```python
-# def after(ids: list[int]) -> Tensor:
-#     with evaluation(model):
-#         logits = model.decode(torch.tensor([ids]), memory, None, mask)[0, -1]
-#     logits[[PAD, BOS]] = -math.inf
-#     return logits.log_softmax(0)
-#
-# found = plain_beam_search(after, beam, most)
-# ```
-# </details>
-
-# %% demo=true
-_ = experiments.one_by_one(early, corpus, plain_beam_search, beam_search)
-
-# %% [markdown]
-# Both find the same sentences. Without a penalty (alpha = 0) these are short: for 816 the early
-# translator finds *acht*, eight, more probable than the right number.
-#
 # ## What does a token cost?
 # ### Predict first
 # An untrained model with four layers of d_model = 256 writes 120 tokens. Without a cache, how many
@@ -520,17 +544,13 @@ _ = experiments.one_by_one(early, corpus, plain_beam_search, beam_search)
 # <details><summary>The code that ran</summary>
 #
 # ```python
-# decoder = kind(model, source)
-# for _ in range(length):
-#     begin = time.perf_counter()
-#     decoder.step(torch.tensor([7]))
-#     spent.append(1000 * (time.perf_counter() - begin))
+# begin = time.perf_counter()
+# decoder.step(torch.tensor([7]))
+# spent.append(1000 * (time.perf_counter() - begin))
 # ```
 # </details>
 
 # %%
-from attention.provided.predictions import compare
-
 prediction = None  # a number: time of the last ten / time of the first ten; None skips this
 
 # %% demo=true
@@ -546,8 +566,8 @@ compare(prediction, growth, "without a cache, last ten / first ten")
 # ## A cache that stays behind
 # In a beam search the new beam 0 may continue the old beam 1. Then the keys and values of the old
 # beam 1 must move with it. `followed` says which row of the cache each new beam takes over. What if
-# each beam kept its own row? To find out, we ask the model, without a cache, for the
-# log-probabilities of all 80 sentences found. Is their mean what the search says?
+# each beam kept its own row? To find out, we let the model read all 80 sentences found, without a
+# cache, and add up the log-probabilities of their tokens. Is their mean what the search says?
 #
 # <details><summary>The code that ran</summary>
 #
@@ -558,7 +578,6 @@ compare(prediction, growth, "without a cache, last ten / first ten")
 # log_p = logits.log_softmax(2).gather(2, target.unsqueeze(2)).squeeze(2)
 # return log_p.masked_fill(target == PAD, 0).sum(1)
 # ```
-# This is the model's log-probability of a whole sentence.
 # </details>
 
 
@@ -571,7 +590,7 @@ experiments.cache_that_stays(early, corpus, beam_search, stays)
 
 # %% [markdown]
 # There is no warning, but with all three models the search reports scores that its sentences do not
-# have. Compare with a search with `cache=False`, and the error shows at once.
+# have. So test a cache like this: score the finished sentences again, without it.
 #
 # ## Limits
 # A beam finds what the model considers probable, right or wrong. Choose width, penalty and filters
@@ -622,7 +641,7 @@ experiments.cache_that_stays(early, corpus, beam_search, stays)
 # </details>
 
 # %% [markdown]
-# ## ★ Sampled sentences
+# ## ★ Smoothed labels, sampled
 # Smoothed labels (lesson 11) teach a translator to leave a tenth of the probability to other
 # letters. Does sampling draw from this tenth? We trained the small translator for 300 steps with
 # smoothed labels and without.
@@ -658,29 +677,8 @@ compare(prediction, better, "smoothed labels, temperature 1")
 # Without smoothing all letters but the best have 0.1 % together, with it 9 %: sampling does draw
 # from this tenth. The nucleus cuts off most of it and keeps 1.3 letters on average. At 1.5 this
 # tail has grown to more than a third; the nucleus holds 15 letters, and the three best do better,
-# though not well. Sampling suits tasks with many good answers (lesson 15); a number has only one.
+# though not well.
 #
-# ## ★ Where does it look while it writes?
-# Here are the cross-attention weights of the sharp translator as it writes 382 with a beam of 5.
-
-# %% demo=true
-maps, queries, keys = experiments.where_it_looks(sharp, corpus, beam_search)
-
-# %% [markdown]
-# *Cross-attention of both layers, all heads, for 382: letters written down, words read across.*
-# Head 1 of layer 0 shows the alignment of lessons 03 and 10, with its crossing: for *zwei* it looks
-# at *two*, then back at *eighty*. At the “u” of *und*, the heads of layer 1 look at four different
-# words: EOS, *two*, *eighty* and *three*. Their mean would hide this. Over 80 numbers, heads 0 and
-# 2 of layer 1 give EOS 0.29 and 0.40 of their weight, the other heads at most 0.12. Lesson 17 asks
-# whether such heads are needed. Choose a layer and a head, and move over the map:
-
-# %% demo=true
-from attention.provided.figures.explorer import Sentence, explorer
-
-names = {f"layer {number}": maps[number] for number in (0, 1)}
-explorer([Sentence("382", names, dict.fromkeys(names, (queries, keys)))])
-
-# %% [markdown]
 # ## References
 # - Y. Wu et al. (2016). *Google's neural machine translation system.*
 #   [arXiv:1609.08144](https://arxiv.org/abs/1609.08144)

@@ -25,7 +25,6 @@ from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.figures import plots
 from attention.provided.models import beam_search as batched
 from attention.provided.models import translators
-from attention.provided.models.attention_weights import watch_attention
 from attention.provided.models.translators import long_numbers, share_right, texts_of
 from attention.provided.training_steps import evaluation, fewer
 from attention.sequence_to_sequence import masked_cross_entropy
@@ -43,8 +42,11 @@ FILTERS: dict[str, dict[str, float]] = {
     "nucleus of 0.9": {"top_p": 0.9},
 }
 EARLY = 60  # steps after which a translator is still in doubt
+TRAINED = (60, 80, 100, 120, 150)  # steps: from one that is in doubt to one that is sure
 
 COLOURS = dict(zip(FILTERS, (plots.GREY, plots.VERMILION, plots.BLUE), strict=True))
+
+PENALTIES = {0.0: ("no penalty", plots.VERMILION), 1.0: ("α = 1", plots.BLUE)}  # by alpha
 
 Search = Callable[..., Any]  # a function of the lesson
 
@@ -64,8 +66,10 @@ def as_table(words: Sequence[str], follows: Mapping[str, Mapping[str, float]]) -
 # Translators of numbers
 
 
-def early_translator(corpus: Corpus, seed: int = translators.SEED) -> tuple[Transformer, float]:
-    """Train the small Transformer of lesson 10 for 60 steps.
+def early_translator(
+    corpus: Corpus, seed: int = translators.SEED, steps: int = EARLY
+) -> tuple[Transformer, float]:
+    """Train the small Transformer of lesson 10 for a few steps.
 
     Returns it, ready to translate, and its last loss.
 
@@ -74,8 +78,8 @@ def early_translator(corpus: Corpus, seed: int = translators.SEED) -> tuple[Tran
     While nbgrader runs the notebook, 5 steps are taken.
     """
     model = fresh(corpus, seed)
-    batches = corpus.batches(translators.BATCH, EARLY, seed)
-    losses = translators.train(model, batches, EARLY, masked_cross_entropy)
+    batches = corpus.batches(translators.BATCH, steps, seed)
+    losses = translators.train(model, batches, steps, masked_cross_entropy)
     return model.eval(), losses[-1]
 
 
@@ -99,7 +103,7 @@ def two_translators() -> tuple[Transformer, Transformer, Corpus]:
     for number in (40, 382, 816):
         pair = pair_of(corpus, number)
         (text,) = texts_of(corpus, doubtful.translate(corpus.batch([pair]).source))
-        print(f"{number}  wanted {pair[2]:<24} written {text}")
+        print(f"{number:<3}  wanted {pair[2]:<24} written {text}")
     return sharp, doubtful, corpus
 
 
@@ -145,15 +149,54 @@ def wider_beams() -> Any:
     records, widths = recorded.read("translation", "beam and length penalty"), (1, 2, 4, 8, 32)
     axes = plots.panels(columns=2, width=4.2, height=2.8, share=False)
     for ax, what in zip(axes, ("log-probability", "letters"), strict=True):
-        for record in records:
-            (line,) = ax.plot(widths, record[f"{what}, 0.0"], ".-", label=f"seed {record['seed']}")
-            ax.plot(widths, record[f"{what}, 1.0"], ":", color=line.get_color())
+        for alpha, (name, colour) in PENALTIES.items():
+            for record in records:
+                label = None if record["seed"] else name
+                ax.plot(widths, record[f"{what}, {alpha}"], ".-", color=colour, label=label)
         ax.set(xlabel="width of the beam", ylabel=f"{what} of a number", xscale="log")
         ax.set_xticks(widths, widths)
         ax.minorticks_off()
-    axes[1].axhline(records[0]["letters_wanted"], color=plots.GREY, linestyle="--")
+    wanted = records[0]["letters_wanted"]
+    axes[1].axhline(wanted, color=plots.GREY, linestyle="--")
+    axes[1].text(32, wanted + 0.6, "wanted", ha="right", color=plots.GREY, fontsize=9)
+    axes[1].set_ylim(0, 42)
     plots.legend(axes[0], fontsize=9)
     return axes
+
+
+def beams_against_greedy() -> str:
+    """Draw how many more of all held-out numbers a beam of 4 writes without error than greedy does.
+
+    Recorded by `beams_right`: translators of five lengths of training, each from three seeds; only
+    the search changes, and the penalty.
+
+    returns  "A", "B" or "C": whether the beam with alpha = 1 gains most, in the mean of the seeds,
+             after the fewest steps, some between, or the most
+    """
+    rows = recorded.read("decoding", "beams and errors")
+    ax, numbers_of = plots.panels(width=5.2, height=3.0), rows[0]["numbers"]
+    more = {}
+    for alpha, (name, colour) in PENALTIES.items():
+        for row in rows:
+            more[alpha, row["steps"], row["seed"]] = row[f"gained, {alpha}"] - row[f"lost, {alpha}"]
+        for seed in SEEDS:
+            gains = [more[alpha, steps, seed] for steps in TRAINED]
+            ax.plot(TRAINED, gains, ".-", color=colour, label=None if seed else name)
+    ax.axhline(0, color=plots.GREY, linestyle="--")
+    ax.text(TRAINED[-1], -2, "greedy", ha="right", va="top", color=plots.GREY, fontsize=9)
+    ax.set(xlabel="steps of training", xticks=TRAINED)
+    ax.set_ylabel(f"numbers without error, of {numbers_of}:\nbeam of 4 minus greedy")
+    plots.legend(ax, fontsize=9)
+    print("seeds 0, 1, 2: numbers without error by greedy search; how many more a beam of 4 gets")
+    print(f"steps{'greedy':>15}{'no penalty':>25}{'α = 1':>21}")
+    for steps in TRAINED:
+        right = [row["greedy"] / numbers_of for row in rows if row["steps"] == steps]
+        print(f"{steps:5}  ", *(f"{share:6.1%}" for share in right), end="  ")
+        for alpha in PENALTIES:
+            print("    ", *(f"{more[alpha, steps, seed]:+5}" for seed in SEEDS), end="")
+        print()
+    best = max(TRAINED, key=lambda steps: sum(more[1.0, steps, seed] for seed in SEEDS))
+    return "A" if best == TRAINED[0] else "C" if best == TRAINED[-1] else "B"
 
 
 def one_by_one(
@@ -161,7 +204,7 @@ def one_by_one(
 ) -> float:
     """Search for five numbers one after the other, then for all at once; print both.
 
-    Both searches have four beams and no length penalty; the plain one has no cache either.
+    Both searches have four beams, no length penalty and no cache.
     Returns how many times as long the plain one takes.
     """
     source, wanted = long_numbers(corpus)
@@ -169,12 +212,15 @@ def one_by_one(
     begin = time.perf_counter()
     plain = [_beams(plain_beam_search, model, corpus, source[[row]], 4, most) for row in rows]
     between = time.perf_counter()
-    ids, totals = beam_search(model, source[rows], 4, 0.0, max_length=most, return_scores=True)
+    ids = beam_search(model, source[rows], 4, 0.0, max_length=most, cache=False)
     ratio = (between - begin) / (time.perf_counter() - between)
-    for row, beams, text, total in zip(rows, plain, texts_of(corpus, ids), totals, strict=True):
-        print(f"{total:6.2f}  {text}  the same: {text == beams[0]}   wanted {wanted[row]}")
+    for row, beams, text in zip(rows, plain, texts_of(corpus, ids), strict=True):
+        same = "the same" if text == beams[0][1] else f"not the same: {text}"
+        print(f"wanted {wanted[row]}\n found {beams[0][1]}, {same}")
     print(f"one after the other took {ratio:.0f} times as long")
-    print("the beams of the first:", *plain[0])
+    print("log-probability of the beams for the first number:")
+    for log_p, text in plain[0]:
+        print(f"  {log_p:.2f}  {text}")
     return ratio
 
 
@@ -201,7 +247,7 @@ def cost_of_a_token(repeating: Search, cached: Search) -> float:
             ax.plot(range(every, length + 1, every), shortest, color=colour, label=name)
             if kind is repeating:
                 growth.append((shortest[-1] / shortest[0]).item())
-    ax.set(xlabel="tokens", ylabel="ms per token", ylim=(0, None))
+    ax.set(xlabel="place in the sentence", ylabel="ms per token", ylim=(0, None))
     plots.legend(ax, fontsize=9)
     return median(growth)
 
@@ -263,7 +309,7 @@ def sampled_sentences() -> dict[str, float]:
     ]
     axes = plots.panels(columns=2, width=4.2, height=3.0)
     print(f"{'':17}all letters but the best{'':12}letters in the nucleus\nsmoothing  seed", end="")
-    print(*(f"{t:8}" for t in TEMPERATURES), "  ", *(f"{t:6}" for t in TEMPERATURES), sep="")
+    print(*(f"{t:8}" for t in TEMPERATURES), "   ", *(f"{t:7}" for t in TEMPERATURES), sep="")
     for row in records:
         ax = axes[int(row["smoothing"] > 0)]
         for name, colour in COLOURS.items():
@@ -279,44 +325,6 @@ def sampled_sentences() -> dict[str, float]:
     smoothed = [row for row in records if row["smoothing"]]
     one = TEMPERATURES.index(1.0)
     return {name: sum(row[name][one] for row in smoothed) / len(smoothed) for name in FILTERS}
-
-
-def where_it_looks(
-    model: Transformer, corpus: Corpus, beam_search: Search, number: int = 382
-) -> tuple[list[Tensor], list[str], list[str]]:
-    """Draw all heads of the cross-attention while a number is written, with a beam of 5.
-
-    Prints the mean weight that each head leaves on EOS, over the letters of 80 numbers.
-    Returns the maps, (H, T_q, T_k) for each layer, and the labels of their rows and columns.
-    """
-    pair = pair_of(corpus, number)
-    source = corpus.batch([pair]).source
-    ids, weights = _watched(model, source, beam_search)
-    maps = [one[0] for one in weights]
-    queries, keys = [*texts_of(corpus, ids)[0], "EOS"], [*pair[1].split(), "EOS"]
-    axes = plots.panels(rows=2, columns=fewer(4, 2), width=2.4, height=4.8)
-    for layer, row in enumerate(axes):
-        for head, ax in enumerate(row):
-            title = f"layer {layer}, head {head}"
-            plots.heatmap(maps[layer][head], ax, title, queries, keys, colorbar=False)
-            ax.set(xlabel="", ylabel="")
-            ax.tick_params(axis="x", rotation=60)
-    source, _ = long_numbers(corpus)
-    ids, weights = _watched(model, source, beam_search)
-    inside, ends = ids > EOS, (source == EOS)[:, None, None]  # letters; the EOS of each source
-    for layer, one in enumerate(weights):
-        given = (one * ends).sum(dim=3)  # (B, H, T_q)
-        shares = (f"{given[:, head][inside].mean():.2f}" for head in range(4))
-        print(f"layer {layer}, weight on EOS, {len(source)} numbers:", *shares)
-    return maps, queries, keys
-
-
-def _watched(model: Any, source: Tensor, beam_search: Search) -> tuple[Tensor, list[Tensor]]:
-    """Ids that a beam of 5 writes, and each layer's weights over the source, (B, H, T_q, T_k)."""
-    ids = beam_search(model, source, beam=5)
-    with watch_attention(model) as weights, torch.no_grad():
-        model(source, ids)
-    return ids, [weights[f"decoder.layers.{layer}.cross_attention"] for layer in (0, 1)]
 
 
 # What is recorded
@@ -357,6 +365,28 @@ def _tail(model: nn.Module, top_p_filter: Search, batch: Batch) -> dict[str, lis
         others.append(round((1 - scores.softmax(1).amax(1)).mean().item(), 4))
         held.append(round((top_p_filter(scores, 0.9) > -math.inf).sum(1).float().mean().item(), 2))
     return {"all but the best": others, "letters in the nucleus": held}
+
+
+def beams_right(steps: int, seed: int, beam_search: Any) -> dict[str, int]:
+    """Train for so many steps, then write all held-out numbers of three to six digits.
+
+    returns  "numbers"; "greedy", how many of them have no error; for a beam of 4 and each alpha how
+             many only the beam writes without error ("gained"), and how many only greedy ("lost")
+    """
+    corpus = numbers()
+    model, _ = early_translator(corpus, seed, steps)
+    source, wanted = long_numbers(corpus, each=len(corpus.test))
+
+    def right(beam: int, alpha: float) -> set[int]:
+        texts = texts_of(corpus, beam_search(model, source, beam, alpha, max_length=80))
+        return {i for i, text in enumerate(texts) if text == wanted[i]}
+
+    greedy = right(1, 0.0)
+    found = {"numbers": len(wanted), "greedy": len(greedy)}
+    for alpha in (0.0, 1.0):
+        beam = right(4, alpha)
+        found |= {f"gained, {alpha}": len(beam - greedy), f"lost, {alpha}": len(greedy - beam)}
+    return found
 
 
 def leave_the_cache(seed: int, beam_search: Any) -> dict[str, float]:
@@ -419,7 +449,10 @@ def draw_or_search(
         "greedy": round(log_probability(model, source, greedy(model, source, 80)).mean().item(), 3),
         "beam of 8": round(totals.mean().item(), 3),
         "alike, beams": _alike(
-            [_beams(plain_beam_search, model, corpus, source[[row]], 5, 60) for row in rows]
+            [
+                [text for _, text in _beams(plain_beam_search, model, corpus, source[[row]], 5, 60)]
+                for row in rows
+            ]
         ),
         "alike, samples": _alike(samples),
     }
@@ -427,8 +460,8 @@ def draw_or_search(
 
 def _beams(
     plain_beam_search: Search, model: Any, corpus: Corpus, source: Tensor, beam: int, most: int
-) -> list[str]:
-    """The texts of the beams of one source, (1, T_k)."""
+) -> list[tuple[float, str]]:
+    """Log-probabilities and texts of the beams of one source, (1, T_k)."""
     mask = (source != PAD).unsqueeze(1)
     with evaluation(model):
         memory = model.encode(source, mask)
@@ -440,7 +473,8 @@ def _beams(
         return logits.log_softmax(0)
 
     found = plain_beam_search(after, beam, most)
-    return texts_of(corpus, [torch.tensor(ids) for _, ids in found])
+    texts = texts_of(corpus, [torch.tensor(ids) for _, ids in found])
+    return [(log_p, text) for (log_p, _), text in zip(found, texts, strict=True)]
 
 
 def _alike(groups: Iterable[list[str]]) -> float:
@@ -470,6 +504,11 @@ EXPERIMENTS = {
         + [SHORT_POINT],
         run=sample_smoothed,
         again=SHORT_POINT,
+    ),
+    "beams and errors": Experiment(
+        points=[{"steps": steps, "seed": seed} for steps in TRAINED for seed in SEEDS],
+        run=beams_right,
+        again=None,
     ),
     "cache that stays": Experiment(
         points=[{"seed": seed} for seed in SEEDS],
