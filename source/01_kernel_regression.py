@@ -317,9 +317,10 @@ axes = experiments.kernels(kernel_regression)
 # back to the mean, which the constant kernel predicts everywhere. The Gaussian reaches beyond *h*,
 # and bridges the gap.
 #
-# Printed are mean squared errors from the true level, for three other sets of readings. With each
-# kernel at its own best bandwidth, the Gaussian errs least. Yet at three times this bandwidth it
-# errs more than any of the three at its best. So the bandwidth deserves more care than the kernel.
+# The printed numbers are mean squared errors from the true level, for three other sets of readings.
+# With each kernel at its own best bandwidth, the Gaussian has the smallest error. Yet at three
+# times this bandwidth, its error is larger than that of the worst kernel at its best. So the
+# bandwidth deserves more care than the kernel.
 #
 # Here are the weights themselves:
 
@@ -516,8 +517,8 @@ axes = experiments.fits(nadaraya_watson, 1.5, path[-1][0])
 #
 # ### Is it the best bandwidth?
 # The loss knows only the readings. We also know the true level, and can ask which bandwidth
-# predicts *it* best. Take three new sets of readings of this level, called rivers 0 to 2, and train
-# on each from 1.5, 0.3 and 0.01 h.
+# predicts *it* best. Take the three other sets of readings again, rivers 0 to 2, and train on each
+# from 1.5, 0.3 and 0.01 h.
 #
 # ### Predict first
 # Measure the mean squared error from the true level at two bandwidths: the one learned from 1.5 h,
