@@ -534,8 +534,8 @@ right = experiments.ask_with_wrong_settings(ModernDecoder, generate_with_cache)
 compare(prediction, right, "the answer survives")
 
 # %% [markdown]
-# No weight was changed, and nothing raised an error. Without its first token the model no longer
-# answers: it recites the system prompt. Lesson 21 finds out what it needs that token for.
+# Nothing raised an error. A window that is one token too short is enough, and the model recites its
+# system prompt. Lesson 21 finds out what the first token is needed for.
 #
 # ## What the cache takes
 # Each layer keeps a key and a value of d_head numbers for each position, in each of the
