@@ -64,7 +64,7 @@ def loss_scaling(gradients, scale, good_steps=0, patience=2000):
     gradients   list of float16 tensors: those of scale · loss
     scale       a float
     good_steps  how many steps in a row have been taken with this scale
-    patience    after so many steps, this one included, the scale is doubled
+    patience    after so many the scale is doubled, counting this one
     returns     three results: the gradients of the loss, a list of float32 tensors, or None if a
                 number in any of them is infinite or NaN, and the step must be skipped; the scale of
                 the next step; its good_steps
