@@ -304,6 +304,15 @@ axes = experiments.beams()
 # ## Two measures
 # Numbers can also be counted as right or wrong. Do the two measures agree? Beside the early
 # translator stand the *same* model after 300 steps, and the *sharp* one of lesson 13.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# texts = texts_of(corpus, beam_search(model, source, K, alpha=1.0, max_length=80))
+# score = bleu(*corpus_statistics(in_pieces(texts), in_pieces(wanted)))
+# right = share_right(texts, wanted)
+# ```
+# </details>
 
 # %% demo=true
 experiments.two_measures(bleu, corpus_statistics)
@@ -406,9 +415,10 @@ axes = experiments.published()
 #
 # ## Limits
 # BLEU compares with one reference, so a good translation in other words gets a low score. It counts
-# a lost *not* like a lost comma. The bootstrap knows only the sentences that are there: it says
-# nothing about another kind of text, or about another seed of the training. To know whether a
-# translation is good, somebody has to read it.
+# a lost *not* like a lost comma. Other measures compare runs of letters (chrF: Popović, 2015) or
+# learn from people's judgements (COMET: Rei et al., 2020). The bootstrap knows only the sentences
+# that are there: it says nothing about another kind of text, or about another seed of the training.
+# To know whether a translation is good, somebody has to read it.
 #
 # ## Something of your own
 # Write five translations that BLEU gets wrong: good ones with a low score, and bad ones with a high
@@ -464,5 +474,9 @@ axes = experiments.published()
 # - Z. Wu et al. (2021). *Good for misconceived reasons: an empirical revisiting on the need for
 #   visual context in multimodal machine translation.*
 #   [arXiv:2105.14462](https://arxiv.org/abs/2105.14462)
+# - M. Popović (2015). *chrF: character n-gram F-score for automatic MT evaluation.*
+#   [aclanthology.org/W15-3049](https://aclanthology.org/W15-3049/)
+# - R. Rei, C. Stewart, A. C. Farinha, A. Lavie (2020). *COMET: a neural framework for MT
+#   evaluation.* [arXiv:2009.09025](https://arxiv.org/abs/2009.09025)
 # - A. Vaswani et al. (2017). *Attention is all you need.*
 #   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
