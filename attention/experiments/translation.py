@@ -357,12 +357,13 @@ def two_measures(bleu: Score, corpus_statistics: Statistics) -> None:
             print(f"{told}, beam {K}: BLEU {score:5.1f}, without error {right:.2f}")
     for record in read("translation", "beam and length penalty"):
         greedy, wider = (record["exact, 1.0"][WIDTHS.index(K)] for K in (1, 4))
-        print(f"early, seed {record['seed']}: without error {greedy:.2f} greedy, {wider:.2f}")
+        told = f"early, seed {record['seed']}, these 80: without error"
+        print(f"{told} {greedy:.2f} greedy, {wider:.2f} with a beam of 4")
     for row in read("translation", "all held-out numbers"):
-        told = "early, seed {}, all {}: without error {:.3f} greedy, {:.3f} with a beam of 4"
+        told = "early, seed {}, all {}: greedy {:.3f}, beam {:.3f}"
         print(told.format(row["seed"], row["numbers"], *row["exact"]), end="; ")
         one, other = row["only greedy"], row["only the beam"]
-        print(f"{one} only greedy, {other} only the beam: by luck {by_luck(one, other):.2f}")
+        print(f"only greedy {one}, only the beam {other}: by luck {by_luck(one, other):.2f}")
 
 
 def by_luck(one: int, other: int) -> float:
@@ -416,7 +417,7 @@ def short_training() -> Axes:
     print(f"{short['tokens']:,} tokens, {short['parameters']:,} parameters")
     for row in read("multi30k", "beam"):
         told = (
-            f"beam of {row['beam']}: BLEU {row['bleu']:4.1f}, {row['words']:.1f} words a sentence"
+            f"beam of {row['beam']}: BLEU {row['bleu']:4.1f}, {row['words']:.1f} words per sentence"
         )
         print(told, "minus greedy, 95 % between {:+.1f} and {:+.1f}".format(*row["gain"]), sep="; ")
     for row in read("multi30k", "baselines"):
