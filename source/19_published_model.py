@@ -38,7 +38,8 @@ _ = experiments.show_similar()
 # %% [markdown]
 # *Cosines of all pairs of sentences, by all-MiniLM-L6-v2. The columns are numbered like the rows,
 # and an orange cell is a large cosine.* The four pairs next to the diagonal have cosines of 0.40 to
-# 0.56; all others are at most 0.16. In this lesson your own layers read these sentences.
+# 0.56; all others are at most 0.16. The model finds the partner of every sentence. In this lesson
+# your own layers read these sentences.
 #
 # ## The idea
 # A Transformer is fixed by its layers and its weights. Whoever has the same weights and computes
@@ -67,9 +68,9 @@ _ = experiments.show_similar()
 # downloads it. Without it you see what was recorded, and your layers run the **stand-in**, which
 # ships with the course. Both learned from pairs of texts that belong together, such as a question
 # and its answer: within a batch, the two vectors of a pair should be nearer to each other than to
-# those of the other pairs. The published model first learned to imitate the attention of a larger
-# Transformer (Wang et al., 2020), then saw over a billion pairs. The stand-in saw 5 192 docstrings
-# with their first lines.
+# those of the other pairs. The published model began as every second layer of a model that imitates
+# the attention of a larger one (Wang et al., 2020), then saw over a billion pairs. The stand-in saw
+# 5 192 docstrings with their first lines.
 #
 # ## By hand
 # How near are two vectors? Divide each by its length, then take the dot product: this is the
@@ -125,8 +126,8 @@ experiments.draw_gelu(gelu)
 # ### Exercise 19.2 · `wordpiece`
 # ●●○ medium · 15 minutes · 2 points
 #
-# A published model comes with its own vocabulary of pieces. A piece that begins with `##` continues
-# a word; all other pieces begin one.
+# The word *unbelievably* is not among BERT's 30 522 pieces, and yet BERT can read it: as several
+# pieces. A piece that begins with `##` continues a word; all other pieces begin one.
 #
 # Cut a word from left to right, and take **the longest piece that fits** each time. At the start of
 # the word, a piece fits if it is in the vocabulary and the word begins with it. Later on, a piece
@@ -160,6 +161,17 @@ from attention.published_model import wordpiece
 # %% check="wordpiece" points=2
 check.wordpiece(wordpiece)
 
+# %% demo=true
+experiments.show_pieces(wordpiece)
+
+# %% [markdown]
+# *The same texts in both vocabularies: 1 600 pieces, by your function; 30 522, as recorded. Blue
+# begins a word, orange continues it.* Before words are cut, a text is put into lower case, loses
+# its accents, and is split at spaces and punctuation marks; this part is given. The larger
+# vocabulary leaves more words whole. The smaller one does not have every sign: its `[UNK]` is the
+# dash. Two more pieces, not drawn here, stand around every text: `[CLS]` in front and `[SEP]` after
+# it.
+
 # %% [markdown]
 # ### Exercise 19.3 · `break_wordpiece` · Break this answer
 # ●●○ medium · 7 minutes · 1 point
@@ -188,23 +200,13 @@ from attention.published_model import break_wordpiece
 # %% check="break_wordpiece" points=1
 check.break_wordpiece(break_wordpiece)
 
-# %% demo=true
-experiments.show_pieces(wordpiece)
-
-# %% [markdown]
-# *The same texts in both vocabularies: 1 600 pieces, by your function; 30 522, as recorded.* Before
-# words are cut, a text is put into lower case, loses its accents, and is split at spaces and
-# punctuation marks; this part is given. The larger vocabulary leaves more words whole. The smaller
-# one does not have every sign: its `[UNK]` is the dash. Two more pieces, not drawn here, stand
-# around every text: `[CLS]` in front and `[SEP]` after it.
-
 # %% [markdown]
 # ## The layers of a BERT
-# A token's vector is the sum of three rows, each of a table of its own: one for its id, one for its
-# place in the text, and one for its **type**. In training BERT read two sentences at a time, and
-# the type said which of the two a token belonged to. We only ever read one, so all tokens are of
-# type 0. The sum goes through a LayerNorm. Unlike in lesson 08, nothing is multiplied by √d_model.
-# The published file holds weights for each of these parts:
+# The published weights need layers to go into. First come the embeddings. For each token, rows of
+# three tables are added: one for its id, one for its place in the text, and one for its **type**.
+# In training BERT read two sentences at a time, and the type said which of the two a token belonged
+# to. We only ever read one, so all tokens are of type 0. The sum goes through a LayerNorm. Unlike
+# in lesson 08, nothing is multiplied by √d_model.
 
 # %%
 from torch import nn
@@ -234,9 +236,9 @@ from attention.published_model import bert_layer
 # its own and reads what the layer before it gives. With `return_layers=True` return all
 # intermediate results, stacked in one tensor: `x` itself, then what each layer gives.
 #
-# The mask says which tokens are real, one row per text. No token may look at padding, in any layer.
-# A token of the padding may look at the real ones, like any other. A layer takes a mask that
-# broadcasts to (B, T_q, T_k); `mask=None` means that all tokens are real.
+# The mask, (B, T), says which tokens are real, one row per text. No token may look at padding, in
+# any layer. A token of the padding may look at the real ones, like any other. A layer takes a mask
+# that broadcasts to (B, T_q, T_k); `mask=None` means that all tokens are real.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -245,8 +247,8 @@ from attention.published_model import bert_layer
 # </details>
 # <details><summary>Hint 2 · the mask</summary>
 #
-# (B, T) says which keys may be seen, by any query. So an axis of length 1 must stand where the
-# queries are: (B, 1, T).
+# The mask says which keys may be seen, and it is the same for every query. Where do the queries
+# stand in (B, T_q, T_k)? An axis of length 1 belongs there.
 # </details>
 
 # %% exercise="BertLayers"
@@ -273,7 +275,7 @@ from attention.published_model import PublishedEncoder
 #
 # Graded in two parts: the names (1), the refusal (1).
 #
-# In the published file, a weight of layer 3 is called
+# All weights are there, but under other names. In the published file, a weight of layer 3 is called
 # `encoder.layer.3.attention.self.query.weight`. In your model it is
 # `encoder.layers.3.attention.W_q.weight`. `NAMES` says what each part of a name becomes:
 
@@ -297,7 +299,8 @@ UNUSED = ("embeddings.position_ids", "pooler.")  # a list 0, 1, 2 …; a layer f
 
 # %% [markdown]
 # Give every weight of the file its new name. Each part that stands in `NAMES` is replaced, in the
-# order of the table, and the rest of the name stays as it is. Leave out what begins as in `UNUSED`.
+# order of the table, and the rest of the name stays as it is. Leave out every name that begins with
+# one of `UNUSED`.
 #
 # Then compare: the new names and the names in `wanted` must be the same. A weight that has no place
 # in the model, or a place for which the file has no weight, raises a ValueError in which that name
@@ -322,52 +325,25 @@ check.rename_weights(rename_weights)
 
 # %% [markdown]
 # ## Are these the published numbers?
-# The library **transformers** has its own code for a BERT. What it gives for the eight sentences of
-# the beginning was stored, after each layer. Your layers should give the same.
+# The library **transformers** has its own code for a BERT. It read the eight sentences of the
+# beginning, and the first 16 numbers of every vector were stored, after each layer. Your layers
+# should give the same.
 
 # %% demo=true
 experiments.compare_layers(PublishedEncoder, rename_weights, wordpiece)
 
 # %% [markdown]
-# *The largest difference over all layers and real tokens.* float32 has seven digits, so
-# these differences are rounding. Your layers *are* a BERT.
+# *The largest difference over all layers and real tokens, in the first 16 numbers of each vector.*
+# float32 has about seven digits, so these differences are rounding. Your layers *are* a BERT.
 #
 # In a clone of the course, `make glass` writes [a page](../../book/_build/html/glass.html#bert)
 # that shows the stand-in at work: type a sentence, and see its word pieces, every weight of every
 # head with its arithmetic, and which of eight other sentences is nearest.
-#
-# ### Predict first
-# Now break the published model in one place at a time:
-# - the text keeps its capitals,
-# - GELU is the form with a tanh,
-# - the rows of all positions are zeros,
-# - attention is not told what is padding,
-# - LayerNorm's eps is 1e-5 instead of 1e-12,
-# - ReLU takes the place of GELU.
-#
-# Two of these changes make no difference that the table below shows. Which? And how large is the
-# mean cosine between a text's correct vector and the one in which attention sees the padding?
-
-# %%
-prediction = None  # a cosine, from -1 to 1; None skips this
-
-# %% demo=true
-from attention.provided.predictions import compare
-
-seen = experiments.show_broken()
-compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 
 # %% [markdown]
-# *Cosine between a text's correct vector and that of the broken model, over 1 178 texts, in batches
-# of 32. Last column: 589 docstrings are searched by their first lines; how often is the right one
-# found first?* Another eps and the tanh form change nothing that shows here. Attention to padding
-# moves most vectors a little and some far, and a tenth of all questions lose their answer: 0.47 are
-# found first instead of 0.57. The vocabulary has no capital letters, so with capitals many words
-# become `[UNK]`. With ReLU the vectors point elsewhere, but questions and passages move together:
-# 0.47 are still found. Without positions fewest are found, 0.39, although the vectors have moved
-# less than with ReLU.
-
-# %% [markdown]
+# ## One vector for a whole sentence
+# Your layers give a vector for each token. To compare two sentences, you need one for each of them.
+#
 # ### Exercise 19.6 · `sentence_vectors`
 # ●○○ easy · 5 minutes · 1 point
 #
@@ -393,6 +369,40 @@ from attention.published_model import sentence_vectors
 check.sentence_vectors(sentence_vectors)
 
 # %% [markdown]
+# ## Which details matter?
+#
+# ### Predict first
+# Break the published model in one place at a time:
+# - the text keeps its capitals,
+# - GELU is the form with a tanh,
+# - the rows of all positions are zeros,
+# - attention is not told what is padding,
+# - LayerNorm's eps is 1e-5 instead of 1e-12,
+# - ReLU takes the place of GELU.
+#
+# Two of these changes leave every number in the table below as it was. Which? And how large is the
+# mean cosine between a text's correct vector and the one in which attention sees the padding?
+
+# %%
+prediction = None  # a cosine, from -1 to 1; None skips this
+
+# %% demo=true
+from attention.provided.predictions import compare
+
+seen = experiments.show_broken()
+compare(prediction, seen, "padding is seen: cosine with the correct vectors")
+
+# %% [markdown]
+# *Cosine between a text's correct vector and that of the broken model, over 1 178 texts, in batches
+# of 32. Last column: 589 docstrings are searched by their first lines; how often is the right one
+# found first?* Another eps and the tanh form change nothing that shows here. Where attention sees
+# the padding, the mean cosine is still 0.91, yet the share found first falls from 0.57 to 0.46. The
+# vocabulary has no capital letters, so with capitals many words become `[UNK]`. With ReLU the
+# vectors turn farthest on average, but 0.46 are still found: a search only asks which passage is
+# nearest. Without positions fewest are found, 0.39, although the vectors turn less than with
+# ReLU.
+
+# %% [markdown]
 # ## How are such vectors learned?
 # No data set says what the vector of a text should be. All we know is which texts belong together:
 # a question and its answer, or the first line of a docstring and the rest of it. So a batch of B
@@ -408,8 +418,9 @@ check.sentence_vectors(sentence_vectors)
 # among all texts of `second` by a softmax over its scores; its loss is minus the logarithm of the
 # probability of its own partner. Return the mean of these losses over the batch.
 #
-# Cosines lie between −1 and 1, so a softmax over them is nearly flat. A temperature of 0.05
-# stretches the range to −20 to 20.
+# Cosines lie between −1 and 1, so a softmax over many of them is nearly flat: a cosine of 1 beside
+# 63 zeros gets a probability of only 0.04. A temperature of 0.05 makes the 1 a 20, and its
+# probability nearly 1.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -472,17 +483,19 @@ compare(prediction, experiments.show_contrast(*lesson), "found first after 40 st
 # docstrings are found first. With shuffled partners it ends at 4.16, the logarithm of 64: the model
 # does no better than guessing among 64 texts, and finds at most 0.02. So what is learned comes from
 # the pairs, not from the texts alone. The stand-in that ships learned for 1 500 steps from batches
-# of 128, and let each side choose from the other.
+# of 128, with the mean of the losses in both directions.
 #
 # ## Search by meaning
 #
 # ### Exercise 19.8 · `search`
 # ●●○ medium · 16 minutes · 2 points
 #
-# Find the `k` nearest passages for every query. All vectors have length 1, so the nearest passage
-# is the one with the largest dot product: no distances are needed. For a thousand queries and a
-# million passages, all scores together would take four gigabytes. So compare one block of passages
-# after the other, and keep only the k best so far: their scores, and their rows in `passages`.
+# *Turn a string into a date*: none of the 589 held-out docstrings contains these words, and yet one
+# of them may be what you need. Find the `k` nearest passages for every query. All vectors have
+# length 1, so the nearest passage is the one with the largest dot product: no distances are needed.
+# For a thousand queries and a million passages, all scores together would take four gigabytes. So
+# compare one block of passages after the other, and keep only the k best so far: their scores, and
+# their rows in `passages`.
 #
 # The last block may be shorter than the others, and a block may have fewer than `k` passages. No
 # two passages have the same score in the check. It cannot see how much memory you use.
@@ -510,8 +523,8 @@ from attention.published_model import search
 check.search(search)
 
 # %% [markdown]
-# Now ask. The passages are 589 docstrings of Python, numpy and PyTorch that the stand-in has not
-# seen in its training.
+# Now ask. The 589 docstrings are from Python, numpy and PyTorch; the stand-in did not see them in
+# its training.
 
 # %% demo=true
 question = "turn a string into a date"
@@ -536,14 +549,19 @@ first = experiments.draw_found()
 compare(prediction, first, "found first by the stand-in")
 
 # %% [markdown]
-# *Share of the first lines whose docstring is found first, and among the first ten. The controls
-# are the same architectures untrained: a dot for each of three seeds, a tick for the median.* The
-# stand-in, which learned from docstrings like these, finds 0.46. Counted shared words find 0.33.
-# Untrained, the layers of the published model find 0.10 at most, those of the stand-in 0.07: it is
-# the weights that search.
+# *Left: share of the first lines whose docstring is found first. The controls are the same
+# architectures untrained: a dot for each of three seeds, a tick for the median. Right: the same
+# share by the number of words that a first line shares with its docstring, stop words such as “the”
+# not counted.* The stand-in finds 0.45, fewer than tf-idf, although it learned from docstrings like
+# these. Most first lines repeat words of what they look for, and that helps tf-idf most: from four
+# shared words on, it finds 0.88. Where no word is shared, it finds 0.01, the stand-in 0.12, and the
+# published model 0.18. (Some of these share a stem: *completion*, *complete*.) Untrained, the
+# layers of the published model find 0.08 at most, those of the stand-in 0.07: it is the weights
+# that search.
 #
 # ## What the vectors do not say
-# Compare a sentence with the same in other words, and with something else in nearly the same words:
+# Compare a sentence with one that says the same in other words, and with one that says something
+# else in nearly the same words:
 #
 # | which | sentence |
 # |---|---|
@@ -565,15 +583,16 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # %% [markdown]
 # *Cosines with the sentence, a line for each triple: a blue dot for the same meaning, an orange
 # diamond for the other one.* In 15 of the 18 triples, the sentence that means something else is
-# nearer. With the roles exchanged all six cosines round to 0.98 or more: these vectors say what a
-# sentence is about, and hardly what it claims. So a search for “may dogs enter the park?” may find
-# the sign that forbids it as well as the one that allows it: read what was found.
+# nearer. Counting shared words goes wrong in 17: on these sentences, which were made to mislead,
+# the model does little better. With the roles exchanged all six cosines round to 0.98 or more:
+# these vectors say what a sentence is about, and hardly what it claims. A search for a patient with
+# a fever may find the one who has none: read what was found.
 #
 # ## Limits
 # - One vector has to do for a whole text. The makers of the published model trained it on at most
 #   128 pieces, and cut texts at 256; longer texts are searched paragraph by paragraph.
-# - The measurements here are on docstrings and on sentences that were made up for this lesson. On
-#   other texts another search may be the best.
+# - The queries are first lines, and 506 of the 589 repeat a word of the docstring that they look
+#   for. Questions that people ask, which may repeat fewer, were not measured.
 #
 # ## Something of your own
 # Write down ten questions about Python, and what should answer each, before you search. Fetch the
@@ -594,12 +613,12 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # %% [markdown]
 # ## Summary
 # Published weights are numbers with names: once your layers have places for all of them, they give
-# the published results to the last digits of float32. The vectors find texts by their meaning,
-# without a shared word. But they are also near when sentences share their words, and only a *not*,
-# a number or the order reverses the meaning.
+# the published results to the last digits of float32. The vectors find some texts that share no
+# word with the query; where many words are shared, tf-idf finds more. And vectors of two sentences
+# are near even if a *not*, a number or the order of the words makes the meaning another one.
 #
 # **Next** [20 · What changed since 2017?](../20_modern_decoder/20_modern_decoder.ipynb) You will
-# turn to decoders: what changed in them, and what each change brings.
+# turn to decoders: what changed in them, and what each change is good for.
 #
 # ## Open questions
 # No points, no check.
@@ -620,16 +639,17 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # %% [markdown]
 # ## ★ The experiments of Brunner et al. on a model of their kind
 # Lesson 17 repeated their experiments on a small translator. Brunner et al. (2020) studied a BERT
-# with 12 layers, trained to guess hidden words. Ours has 6, learned from a larger model, and was
-# trained further for sentence vectors. The control is the same model untrained; there are three
-# samples of sentences from *Persuasion*.
+# with 12 layers, trained to guess hidden words. Ours kept every second layer of a 12-layer model
+# that imitated a larger one, and was trained further for sentence vectors. The control is the same
+# model untrained. Everything is measured on three samples of sentences from *Persuasion*.
 #
 # ### Is it still that word?
 # For each hidden vector, look for the nearest of the vectors that went in: is it the one at the
 # same place?
 #
 # ### Predict first
-# After the last layer, for which share of the tokens is the nearest input, by distance, their own?
+# After the last layer, how large is the share of tokens whose nearest input, by distance, is their
+# own?
 
 # %%
 prediction = None  # from 0 to 1; None skips this
@@ -642,10 +662,10 @@ compare(prediction, own, "after the last layer, by distance")
 # *Share of tokens whose hidden vector is nearest to their own input, after each layer: by the
 # cosine, by distance, and by the cosine after a linear map that was fitted on 800 other sentences.
 # A line for each sample.* Up to layer 2 nearly every vector is nearest to its own token. After the
-# last layer the share is 0.53 to 0.56 by distance, 0.90 by the cosine, and 0.95 after a linear map:
-# much of what moved away is not lost. Brunner et al., too, recovered more with a learned map.
-# Untrained, all stay at 1, so here it is training that moves vectors away from their tokens; in
-# lesson 17, with two layers, they stayed at 1 after training, too.
+# last layer the share is 0.53 to 0.56 by distance, 0.90 to 0.91 by the cosine, and 0.95 to 0.96
+# after a linear map: much of what moved away is not lost. Brunner et al., too, recovered more with
+# a learned map. Untrained, all stay at 1, so here it is training that moves vectors away from their
+# tokens; in lesson 17, with two layers, they stayed at 1 after training, too.
 #
 # ### Which part of the attention counts?
 # A head has `d_head` = 32. In a text of more than 32 pieces, a part of the weights makes no
@@ -660,24 +680,24 @@ experiments.draw_effective()
 # [CLS] in the published model. Both against the number of pieces; the vertical line is at d_head, a
 # line for each sample.* Below 32 pieces raw and effective attention are the same, but for rounding.
 # Beyond, 0.69 to 0.78 of the squared weights make no difference to what the heads return. The null
-# space is as large without training, but holds less than 0.04 of them. In the trained model most of
-# that part lies on [CLS], which gets 0.29 to 0.34 of all attention in these texts while its values
-# are a tenth as long as the others. A head that looks there does almost nothing: [CLS] is an
+# space is as large without training, but holds 0.03 of them at most. In the trained model, [CLS]
+# gets 0.29 to 0.34 of all attention, and at most 0.03 of the effective attention; its values are
+# less than a tenth as long as the mean. A head that looks there adds almost nothing: [CLS] is an
 # **attention sink**. Kobayashi et al. (2020) found the same for [SEP] in BERT.
 #
 # ### Whose vector is it?
-# How much of a hidden vector depends on its own token, and how much on the others?
+# How much does a hidden vector depend on its own token, and how much on the others?
 
 # %% demo=true
 experiments.draw_attribution()
 
 # %% [markdown]
 # *Hidden token attribution for texts of 12 pieces, after each layer: the mean share of the token at
-# the same place, and how often it is the largest share.* A token's own share falls from 0.49 to
-# 0.22, and after the last layer it is still the largest at 0.51 to 0.64 of the places. Untrained it
-# falls to 0.74 and stays the largest everywhere. In lesson 17 most of the mixing came from the
-# architecture; here most of it was learned. So the rows and columns of the last layers no longer
-# stand for one word each, as Brunner et al. found in BERT.
+# the same place, and how often it is the largest share.* A token's own share falls from 0.49 after
+# the first layer to 0.21 to 0.22 after the last, where it is still the largest at 0.51 to 0.64 of
+# the places. Untrained it falls to 0.74 and stays the largest everywhere. In lesson 17 most of the
+# mixing came from the architecture; here most of it was learned. So the rows and columns of the
+# last layers no longer stand for one word each, as Brunner et al. found in BERT.
 #
 # ## References
 # - J. Devlin et al. (2019). *BERT: pre-training of deep bidirectional Transformers.*

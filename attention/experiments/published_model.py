@@ -6,8 +6,11 @@ then the measurements, then the figures and tables of the lesson, one call each.
 """
 
 import functools
+import itertools
 import random
+import re
 from collections import defaultdict
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
@@ -125,6 +128,9 @@ def broken(
     }
 
 
+MANY = 4  # words that are shared, or more
+
+
 def retrieval(
     model: str,
     seed: int,
@@ -133,14 +139,18 @@ def retrieval(
     wordpiece: Piece,
     sentence_vectors: Piece,
 ) -> dict[str, Any]:
-    """How often the body of a held-out docstring is found by its summary, among 589."""
+    """How often the body of a held-out docstring is found by its summary, among 589.
+
+    by_shared  the same for summaries that share 0, 1, 2, 3, and 4 or more words with it
+    """
     if model in sentences.WORD_SEARCHES:
         queries, passages = sentences.counted_words(model)
     else:
         bert = build(model, seed, PublishedEncoder, rename_weights, wordpiece)
         queries, passages = (vectors(bert, x, sentence_vectors) for x in sentences.held_out())
-    first, ten = sentences.share_found(queries, passages)
-    return {"first": first, "among_ten": ten}
+    first, shared = sentences.found(queries, passages), sentences.shared_words().clamp(max=MANY)
+    by_shared = [first[shared == words].mean().item() for words in range(MANY + 1)]
+    return {"first": first.mean().item(), "by_shared": by_shared}
 
 
 def meaning(
@@ -370,6 +380,9 @@ def show_similar() -> Tensor:
     ax, places = plots.signed(cosines), range(len(sentences.SENTENCES))
     ax.set_yticks(places, [f"{text}  {n}" for n, text in enumerate(sentences.SENTENCES, start=1)])
     ax.set_xticks(places, [f"{n + 1}" for n in places])
+    pairs, subject = cosines.diagonal(1)[::2].tolist(), torch.arange(len(cosines)) // 2
+    others = cosines[subject[:, None] != subject].max()
+    print(f"on one subject {_range(pairs)}, others {others:.2f} at most")
     return cosines
 
 
@@ -392,7 +405,9 @@ def show_pieces(wordpiece: Piece) -> None:
     for text, theirs in zip(sentences.TEXTS, row["pieces"], strict=True):
         shown[f"1 600: {text}"] = tokenizer.pieces(text)
         shown[f"30 522: {text}"] = theirs
-    plots.tokens(shown)
+    boxes = plots.tokens(shown).patches
+    for box, piece in zip(boxes, itertools.chain(*shown.values()), strict=True):
+        box.set_color(plots.ORANGE if piece.startswith("##") else plots.SKY)
 
 
 def compare_layers(PublishedEncoder: Piece, rename_weights: Piece, wordpiece: Piece) -> None:
@@ -418,16 +433,18 @@ def show_broken() -> float:
     """
     rows = {row["change"]: row for row in recorded("broken", model=PUBLISHED)}
     print(f"{'change':18}{'cosine, mean':>14}{'cosine, least':>15}{'found first':>13}")
+    (whole,) = recorded("retrieval", model=PUBLISHED)
+    print(f"{'as published':18}{1:14.4f}{1:15.4f}{whole['first']:13.3f}")
     for change in sorted(rows, key=lambda change: rows[change]["cosine"], reverse=True):
         row = rows[change]
         print(f"{change:18}{row['cosine']:14.4f}{row['least']:15.4f}{row['found']:13.3f}")
-    (whole,) = recorded("retrieval", model=PUBLISHED)
-    print(f"{'as published':18}{1:14.4f}{1:15.4f}{whole['first']:13.3f}")
     return float(rows["padding is seen"]["cosine"])
 
 
 def draw_found() -> float:
     """Draw how often a docstring's body is found by its summary, among 589 that are held out.
+
+    On the left for all summaries, on the right by how many words the two share.
 
     returns  the stand-in's share of those found first
     """
@@ -435,12 +452,21 @@ def draw_found() -> float:
     best_first = sorted(rows, key=lambda name: -median(row["first"] for row in rows[name]))
     names = {PUBLISHED: "all-MiniLM-L6-v2", UNTRAINED: "all-MiniLM-L6-v2, untrained"}
     left, right = plots.panels(1, 2, width=4.6, height=2.6, share=False)
-    for ax, key, title in ((left, "first", "found first"), (right, "among_ten", "among ten")):
-        shares = {names.get(name, name): [row[key] for row in rows[name]] for name in best_first}
-        seeds.dots(shares, ax, title, "share of the first lines", shares=True)
-        for name, found in shares.items():
-            print(f"{title:12} {name:28}", ", ".join(f"{one:.2f}" for one in found))
-    right.set_yticklabels([])
+    shares = {names.get(name, name): [row["first"] for row in rows[name]] for name in best_first}
+    seeds.dots(shares, left, "found first", "share of the first lines", shares=True)
+    for name, found in shares.items():
+        print(f"{name:28}", ", ".join(f"{one:.2f}" for one in found))
+    words = [*map(str, range(MANY)), f"{MANY} or more"]
+    counts = sentences.shared_words().clamp(max=MANY).bincount().tolist()
+    print(f"\n{'words shared':28}", *(f"{word:>9}" for word in words))
+    print(f"{'first lines':28}", *(f"{count:9}" for count in counts))
+    lines = {names.get(one, one): rows[one][0]["by_shared"] for one in (PUBLISHED, "tf-idf", SMALL)}
+    for name, found in lines.items():
+        print(f"{name:28}", *(f"{share:9.2f}" for share in found))
+    plots.lines(range(MANY + 1), lines, right, "found first, by shared words", "words shared")
+    right.set_xticks(range(MANY + 1), words)
+    right.set(ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
+    plots.legend(right, fontsize=8, loc="upper left")
     return float(rows[SMALL][0]["first"])
 
 
@@ -506,25 +532,41 @@ def draw_meaning() -> int:
             nearer += other > same
         ax.set_yticks(range(len(triplets)), [sentence for sentence, _, _ in triplets], fontsize=8)
         ax.set(title=kind, xlim=(0.2, 1.03), ylim=(len(triplets) - 0.4, -0.6))
-        print(f"{kind:13} something else is nearer in", end=" ")
-        print(sum(other > same for same, other in row[kind]), "of", len(triplets))
-        for (same, other), texts in zip(row[kind], triplets, strict=True):
+        wrong = sum(other > same for same, other in row[kind])
+        counted = sum(_shared(a, c) > _shared(a, b) for a, b, c in triplets)
+        print(f"{kind:13} something else is nearer in {wrong} of {len(triplets)}", end="; ")
+        print(f"shares more words in {counted}")
+        for (same, other), (sentence, _, _) in zip(row[kind], triplets, strict=True):
             if other <= same:
-                print("   not in:", " · ".join(texts))
+                print("    the same is nearer to:", sentence)
+    for ax in axes[:-1]:
+        ax.set_xticklabels([])
     axes[-1].set_xlabel("cosine")
-    plots.legend(axes[-1], fontsize=8, loc="lower left")
+    plots.legend(axes[0], fontsize=8, loc="upper left")
     return nearer
 
 
+def _shared(*texts: str) -> int:
+    """How many words all these sentences share."""
+    return len(set.intersection(*(set(re.findall(r"\w+", text.lower())) for text in texts)))
+
+
+def _range(numbers: Iterable[float]) -> str:
+    """The least and the largest of some numbers."""
+    numbers = list(numbers)
+    return f"{min(numbers):.2f} to {max(numbers):.2f}"
+
+
 def _by_layer(experiment: str, key: str, ax: Any, title: str) -> None:
-    """Draw one measure after each layer, a line for each sample, and print the medians."""
+    """Draw one measure after each layer, a line for each sample; print medians and the last."""
     for model, colour in ((PUBLISHED, plots.BLUE), (UNTRAINED, plots.GREY)):
         samples = [row[key] for row in recorded(experiment, model=model)]
         for number, sample in enumerate(samples):
             label = None if number else model
             ax.plot(sample, "o-", color=colour, alpha=0.7, markersize=3, label=label)
         middle = " ".join(f"{median(layer):.2f}" for layer in zip(*samples, strict=True))
-        print(f"{title:20} {model:10} medians of {len(samples)} samples: {middle}")
+        last = [sample[-1] for sample in samples]
+        print(f"{title:20} {model:10} medians {middle}; last {_range(last)}")
     ax.set(title=title, xlabel="after layer", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
 
 
@@ -545,6 +587,8 @@ def draw_identifiability() -> float:
 def draw_effective() -> None:
     """Draw how much attention lies in the null space, and the weight on [CLS], by length."""
     left, right = plots.panels(1, 2, width=4.2, share=False)
+    titles = "in null space", "[CLS], raw", "effective", "values' length"
+    print(f"{'more than 32 pieces':20}", *(f"{title:>16}" for title in titles))
     for model, colour in ((PUBLISHED, plots.BLUE), (UNTRAINED, plots.GREY)):
         rows = recorded("effective", model=model)
         for number, row in enumerate(rows):
@@ -555,8 +599,12 @@ def draw_effective() -> None:
                     ("raw", "effective"), ("o-", "o:"), zip(*row["cls"], strict=True), strict=True
                 ):
                     right.plot(LENGTHS, weights, line, label=None if number else which, **style)
-        lengths = [row["length"][-1] for row in rows]
-        print(f"{model:10} length of [CLS]'s values / mean length: {median(lengths):.2f}")
+        share, on_cls, length = (
+            [row[key][n] for row in rows for n, T in enumerate(LENGTHS) if T > 32]
+            for key in ("share", "cls", "length")
+        )
+        columns = share, *zip(*on_cls, strict=True), length
+        print(f"{model:20}", *(f"{_range(column):>16}" for column in columns))
     for ax, title in ((left, "in the null space"), (right, "on [CLS]")):
         ax.axvline(32, color=plots.BLACK, linewidth=0.8, zorder=0)
         ax.set(title=title, xlabel="pieces", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])

@@ -368,7 +368,7 @@ def _renamed(got, expected, what):
     rests_on=(
         "Give every weight of the file its new name.",
         "Each part that stands in `NAMES` is replaced, in the order of the table",
-        "Leave out what begins as in `UNUSED`.",
+        "Leave out every name that begins with one of `UNUSED`.",
         "A weight that has no place in the model, or a place for which the file has no weight, "
         "raises a ValueError in which that name stands",
         "{name in the model: tensor of the file}",

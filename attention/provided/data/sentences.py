@@ -21,6 +21,7 @@ SENTENCES = (  # two on each of four subjects; no pair of them shares a word tha
     "Our journey by rail is delayed.",
 )
 
+ROUNDING = 1e-6  # of a cosine: equal texts in different batches get vectors that differ so much
 WORD_SEARCHES = ("shared words", "tf-idf")
 TEXTS = ("Transformers read pieces.", "unbelievably", "Café on Friday the 13th", "Nadaraya–Watson")
 QUESTIONS = (  # that docstrings of Python may answer
@@ -91,16 +92,35 @@ def held_out() -> tuple[list[str], list[str]]:
     return [row.summary for row in rows], [row.body for row in rows]
 
 
-def share_found(queries: Tensor, passages: Tensor) -> list[float]:
-    """For which share of queries the passage of the same row is the nearest, and among ten.
+def found(queries: Tensor, passages: Tensor, k: int = 1) -> Tensor:
+    """Whether the passage of the same row is among the k nearest: (N,), 0 or 1 for each query.
 
-    Passages that are equally near stand in an order that is drawn: the share is the expected one.
+    Passages that are equally near stand in an order that is drawn: then it is the probability.
     """
-    cosines = queries @ passages.T
-    own = cosines.diagonal()[:, None]
-    nearer = (cosines > own).sum(dim=1)
-    alike = (cosines == own).sum(dim=1)  # itself is one of them
-    return [((k - nearer) / alike).clamp(0, 1).mean().item() for k in (1, 10)]
+    cosines = queries.double() @ passages.double().T
+    further = cosines - cosines.diagonal()[:, None]
+    nearer = (further > ROUNDING).sum(dim=1)
+    alike = (further.abs() <= ROUNDING).sum(dim=1)  # itself is one of them
+    return ((k - nearer) / alike).clamp(0, 1)
+
+
+def share_found(queries: Tensor, passages: Tensor) -> list[float]:
+    """For which share of queries the passage of the same row is the nearest, and among ten."""
+    return [found(queries, passages, k).mean().item() for k in (1, 10)]
+
+
+@functools.cache
+def shared_words() -> Tensor:
+    """How many words a summary shares with its body: (589,), int64.
+
+    Stop words, such as "the", are not counted.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    both = held_out()
+    counter = CountVectorizer(binary=True, stop_words="english").fit(sum(both, []))
+    summaries, bodies = map(counter.transform, both)
+    return torch.from_numpy(summaries.multiply(bodies).toarray()).sum(dim=1)
 
 
 def counted_words(how: str) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ import torch
 
 from attention.experiments import published_model as experiments
 from attention.interpretability import HiddenTokenAttribution
+from attention.provided.data import sentences
 from attention.provided.models import model_file
 from attention.provided.models.bert import minilm
 from attention.provided.models.bert.files import PUBLISHED, SMALL, build
@@ -81,6 +82,14 @@ def test_the_figures_return_what_is_recorded():
     assert 0.4 < experiments.draw_identifiability() < 0.7
     experiments.draw_effective()
     experiments.draw_attribution()
+
+
+def test_one_of_two_equal_passages_is_found_half_the_time_however_it_is_rounded():
+    queries = torch.eye(2)[[0, 0, 1]]
+    for rounded in (-1e-7, 0, 1e-7):
+        passages = queries.clone()
+        passages[0, 0] += rounded
+        assert sentences.found(queries, passages).tolist() == [0.5, 0.5, 1]
 
 
 def test_without_the_published_model_its_record_is_shown(without, capsys):
