@@ -40,12 +40,13 @@ torch.set_num_threads(1)  # these models are faster on one core
 # %% [markdown]
 # ## A file of settings
 # SmolLM2-135M-Instruct (Allal et al., 2025) is published as a file of weights and a file of
-# settings. These lines of the settings matter here:
+# settings, in which you find these lines:
 #
 # ```
-# "vocab_size": 49152, "hidden_size": 576, "num_hidden_layers": 30, "intermediate_size": 1536,
-# "num_attention_heads": 9, "num_key_value_heads": 3, "hidden_act": "silu", "rms_norm_eps": 1e-05,
-# "rope_theta": 100000, "attention_bias": false, "mlp_bias": false, "tie_word_embeddings": true
+# "vocab_size": 49152, "hidden_size": 576, "num_hidden_layers": 30,
+# "num_attention_heads": 9, "num_key_value_heads": 3, "intermediate_size": 1536,
+# "hidden_act": "silu", "rms_norm_eps": 1e-05, "rope_theta": 100000,
+# "attention_bias": false, "mlp_bias": false, "tie_word_embeddings": true
 # ```
 #
 # Ask the model for the capital of France, and it answers “The capital of France is Paris.” Now
@@ -69,9 +70,8 @@ torch.set_num_threads(1)  # these models are faster on one core
 # | query-key norm | none; Qwen 3 has it | nothing | scores cannot grow without bound |
 # | sliding window (06) | none; Mistral 7B has it | all earlier tokens | a bounded cost per token |
 #
-# The last column says why authors made a change. Whether it lowers the loss is another question.
-# When your decoder runs, each change is put to a test with a control: one change made, all else
-# kept, three seeds.
+# The last column says why authors made a change. Whether it lowers the loss, you will measure: one
+# change at a time, everything else kept, three seeds.
 #
 # With all changes a layer is
 #
@@ -646,12 +646,12 @@ compare(prediction, rise, "rotary: bits per token more at places 257 to 512")
 # With rotary positions alone the loss begins lower than in 2017, but rises most. Without any
 # positions it stays nearly the same.
 #
-# Why does it rise? In 512 tokens the features that turn slowly reach angles that they never had in
-# 128. The second table tries this, on three trainings repeated from the same seeds. (Seed 1 rose
-# more this time, so three runs do not bound the rise.) Let only the slow features turn four times
-# as slowly, and the last places need less with every seed. Let only the fast ones do so, and one
-# seed of three gains a little. None of these decoders was trained on longer texts; published models
-# are.
+# Why does the loss rise with rotary positions? In 512 tokens the features that turn slowly reach
+# angles that they never had in 128. The second table tries this, on three trainings repeated
+# from the same seeds. (Seed 1 rose more this time, so three runs do not bound the rise.) Let
+# only the slow features turn four times as slowly, and the last places need less with every
+# seed. Let only the fast ones do so, and one seed of three gains a little. Published models are
+# trained on longer texts, too.
 #
 # ## Limits
 # - The decoders compared have half a million parameters, and were trained for about a minute. A

@@ -430,7 +430,7 @@ def draw_long() -> float:
         for row in rows:
             ax.plot(list(PLACES), row, ".", color=line.get_color(), alpha=0.5)
         print(f"{name:18}" + "".join(f"{one:12.2f}" for one in middle))
-    ways = {"as in training": "unchanged", "slow ones slower": "slow", "fast ones slower": "fast"}
+    ways = {"as in training": "none", "slow ones slower": "slow", "fast ones slower": "fast"}
     print(
         f"\nrotary, places 257 to 512; these features turn four times as slowly:\n{'':18}", end=""
     )
