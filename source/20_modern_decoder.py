@@ -277,7 +277,7 @@ compare(prediction, largest, "the largest weight, without query-key norm")
 # them, the scores grew until the training diverged.
 #
 # ## The layer and the model
-# All parts are there. What is left is their order, and a past for each layer.
+# You have all the parts. What is left is their order, and a past for each layer.
 #
 # ### Exercise 20.4 · `ModernDecoderLayer`
 # ●○○ easy · 5 minutes · 1 point
