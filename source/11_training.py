@@ -2,8 +2,8 @@
 # # 11 · What does it take to train one?
 #
 # This lesson is about everything around the model: the optimiser, the learning rate, the loss, the
-# batches and the step. For each there is a usual reason. You will take each part away and look
-# whether the reason holds. Some do not.
+# batches and the step. For each there is a usual reason. You will take each part away and see
+# whether its reason holds. Some do not.
 #
 # **After this lesson** you can
 # - write **AdamW**, and say how it differs from plain gradient descent,
@@ -521,7 +521,8 @@ axes = experiments.parts_changed()
 # ## Limits
 # The model was small, the language regular. How much dropout, weight decay and smoothing help
 # depends on the amount of text. Sweeping one number at a time misses how rate, depth and batch size
-# interact.
+# interact. How the loss falls with the size of the model and of its data is a field of its own, the
+# *scaling laws* (Hoffmann et al., 2022).
 #
 # ## Something of your own
 # Find a better recipe for 80 steps. Change one thing in the loop above: a schedule of your own
@@ -632,3 +633,5 @@ check.clip_gradients(clip_gradients)
 #   [arXiv:1711.05101](https://arxiv.org/abs/1711.05101)
 # - S. McCandlish, J. Kaplan, D. Amodei, OpenAI Dota Team (2018). *An empirical model of large-batch
 #   training.* [arXiv:1812.06162](https://arxiv.org/abs/1812.06162)
+# - J. Hoffmann et al. (2022). *Training compute-optimal large language models.*
+#   [arXiv:2203.15556](https://arxiv.org/abs/2203.15556)

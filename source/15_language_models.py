@@ -35,6 +35,16 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 # Three examples say what is to be done, and a fourth waits for its answer. Is the next token the
 # right one? Ten words were asked for each task, also with nothing in front of them, and with three
 # examples of another task.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# ids = torch.tensor([self.tokens.encode(text)])
+# length = 16 if kind == ASKED else 1
+# new = generate_with_cache(self.model, ids, lambda scores: scores.argmax(dim=1), length)[0]
+# ```
+# Here `length` is 1, and a word counts as right if its first token is the one that was written.
+# </details>
 
 # %% demo=true
 experiments.what_examples_do()
@@ -46,7 +56,7 @@ experiments.what_examples_do()
 # learning** (Brown et al., 2020). The decoders that you train in this lesson are much smaller, and
 # each does one thing.
 #
-# ## The idea
+# ## A task becomes a text to continue
 # Any task with an input and an output can be written as one text. Take summaries: write text and
 # summary one after the other, with a separator between them, and train a decoder on the result:
 #
@@ -64,12 +74,12 @@ experiments.what_examples_do()
 # | `counted` | `(B, T)` | True = a token that is to be learned |
 # | `logits` | `(B, T, vocab_size)` | at position t, scores of the token at t + 1 |
 #
-# ## By hand
+# ## What is read, what is predicted
 # At each position, what has the model read, and what should it predict?
 
 # %%
 row = ["rain", "fell", "all", "day", "SEP", "rain", "EOS"]
-print(f"{'t':>2}  {'has read':<30} is asked for   counts")
+print(f"{'t':>2}  {'has read':<30} must predict   counts")
 for t in range(len(row) - 1):
     asked, counts = row[t + 1], t + 1 > row.index("SEP")
     print(f"{t:2}  {' '.join(row[: t + 1]):<30} {asked:<14} {'yes' if counts else ''}")
@@ -341,7 +351,20 @@ for M in (200, 1000, 11000):
 # In one sequence of M + N tokens, a causal mask leaves about (M + N)²/2 scores visible. Encoder,
 # cross-attention and decoder have M² + MN + N²/2. We time them for M = 2 048 and N = 64, with dense
 # attention, which computes every score, and with PyTorch's fused kernel (lesson 18), which skips
-# hidden ones. The two rows set in are controls: a mask that hides nothing, and none.
+# hidden ones. The two indented rows are controls: a mask that hides nothing, and no mask.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# ways: list[Callable[[], Tensor]] = [
+#     functools.partial(masked_attention, q, k, k, mask),
+#     functools.partial(fused, q, k, k, given),
+# ]
+# with torch.no_grad():
+#     spent[name] = [timing.shortest(way) for way in ways]
+# ```
+# `fused` is `F.scaled_dot_product_attention`, with `is_causal=True` for a decoder.
+# </details>
 
 # %% demo=true
 spent = experiments.what_it_costs(M=2048, N=64)
@@ -486,6 +509,16 @@ print(keywords.text(texts[0]), "\n→", keywords.text(summaries[0]))
 # One that alternates local blocks of 32 and compression by 4 reads all 128 words with 4 344. All
 # models have d_model = 64 and learn from 600 batches of 16 texts, with three seeds. (`python -m
 # benchmarks.language_models` measures again.)
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# texts, summaries = keywords.make(BATCH, words, draw)
+# loss = loss_of(model, texts[:, :read], summaries)
+# return loss + balance * sum(torch.as_tensor(mixture.balance) for mixture in experts)
+# ```
+# AdamW takes a step for each such loss; `balance` concerns the experts alone (★).
+# </details>
 #
 # ### Predict first
 # Always answering with the same four words finds 0.34 of the topic words. What share does a model
@@ -721,6 +754,14 @@ compare(prediction, max(reached.values()), "ROUGE-L of the best rule")
 # “Return the” and the name is best, with 0.244. Can a model beat this rule? A `DecoderOnly` with
 # three layers reads the name and the beginning of the rest, and writes greedily. `python -m
 # benchmarks.docstrings` trains it with three seeds, and tests on 250 rows.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# tokens, counted = join_text_and_summary(*zip(*pairs, strict=True))
+# return language_model_loss(model(tokens), tokens, counted)
+# ```
+# </details>
 
 # %% demo=true
 record = experiments.first_lines()
