@@ -145,7 +145,7 @@ compare(prediction, steps, "steps at z = 0.99")
 
 # %% [markdown]
 # *What is left of a state after up to 80 steps under three settings of the update gate.* While z is
-# below 1, a gate can hold on for long, but not for ever. The more it keeps, the less room is left
+# below 1, a gate can hold on for long, but not forever. The more it keeps, the less room is left
 # for new inputs.
 #
 # `run_gru` takes these steps over a whole sequence. In a padded batch the GRU reads the padding,
@@ -284,7 +284,7 @@ from attention.sequence_to_sequence import Seq2Seq
 
 # %% [markdown]
 # ## Training is a loop
-# The model begins with random weights. A training shows it batch after batch, and after each one
+# The model begins with random weights. Training shows it batch after batch, and after each one
 # moves every weight a little against the gradient of the loss. Four methods are enough:
 #
 # | method | of | what it does |
@@ -596,7 +596,8 @@ ax = experiments.reversed_source()
 # *Share translated without error against digits, with the source as it is and reversed, all else
 # equal: the median of three seeds, and the band from the worst to the best.* At four digits every
 # run with the reversed source is better than every run without. The experiment shows *that*
-# reversing helps here, not why.
+# reversing helps here, not why. (`experiments.train_one(64, 300, 3, Seq2Seq, reverse=True)` trains
+# another one, by the loop of the other measurements.)
 #
 # ## References
 # - I. Sutskever, O. Vinyals, Q. V. Le (2014). *Sequence to sequence learning with neural networks.*

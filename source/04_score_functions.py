@@ -223,8 +223,8 @@ compare(prediction, worst, "fewest runs above a half")
 # no run of the *scaled* dot product gets more than 0.45 right, and each other kind has runs that
 # get more than 0.85. Is this the score, or the learning rate, which is the same for all? With twice
 # the rate (the last lines) all three runs of the scaled score get at least 0.92: it is slower here,
-# not worse. Lesson 05 says why, and what the division is good for. Between the others six seeds do
-# not decide: with the dot product one run gets 0.06 right, and another all.
+# not worse. Lesson 05 says why, and what the division is good for. Six seeds do not separate the
+# others: with the dot product one run gets 0.06 right, and another all.
 #
 # ## Where the dot product comes from
 # Lesson 01 scored by distance. Expand the square:

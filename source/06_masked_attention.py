@@ -473,7 +473,7 @@ beside = experiments.companions()
 # fewest. In training, short numbers had the most padding, since longer ones shared their batch. So
 # the padding does not disturb this model: it has learned to lean on it, and fails where it is
 # missing. When padding is hidden, as in lesson 05, company changes nothing. (The run that gets .03
-# of six digits right does so in any company; hidden, the same seed gets .55.)
+# of the six-digit numbers right does so in any company; hidden, the same seed gets .55.)
 #
 # ## Limits
 # A mask cannot stop what mixes positions outside the attention. It saves no work, because forbidden
@@ -541,7 +541,7 @@ check.longformer_mask(longformer_mask)
 
 # %% [markdown]
 # ### BigBird, and BigBird without its parts
-# **BigBird** works with blocks of positions and adds *random* short cuts. A block sees itself and
+# **BigBird** works with blocks of positions and adds *random* shortcuts. A block sees itself and
 # the block on each side, and one or more blocks drawn at random. The first and the last block are
 # global: they see all, and all see them. Which part makes the difference?
 
@@ -551,7 +551,7 @@ layers = experiments.bigbird_without_its_parts(longformer_mask)
 # %% [markdown]
 # *Three sparse masks of 24 positions; above, the number of layers on 64 blocks, in 40 draws of the
 # random ones.* With global blocks all pairs meet in two layers, with random blocks or without.
-# Without global blocks, random ones shorten 63 layers to between 7 and 12: they are short cuts, and
+# Without global blocks, random ones shorten 63 layers to between 7 and 12: they are shortcuts, and
 # no single position has to pass everything on.
 #
 # In all three, the number of allowed pairs grows with *T*, not with *T*². But as long as the whole

@@ -360,9 +360,9 @@ _ = translator_so_far.up_to("08", **pieces)
 
 # %% [markdown]
 # *The same table; this lesson is framed.* The share right **falls**: with every seed it is lower
-# than in lesson 07, or both are near 0. What is gained is another thing: no English word waits for
-# another any more. Lessons 09 and 10 say when that pays. (Without positions, *two hundred three*
-# and *three hundred two* would be the same to this translator.)
+# than in lesson 07, or both are near 0. Something else is gained: no English word waits for another
+# any more. Lessons 09 and 10 say when that pays. (Without positions, *two hundred three* and *three
+# hundred two* would be the same to this translator.)
 #
 # ## Part two · Which pieces get a row?
 # The simplest way is one id for each word. Number the words of one sentence, then read two others:
@@ -664,8 +664,10 @@ experiments.german_compounds(merges, train_bpe, bpe_encode, bpe_decode)
 #
 # ## Limits
 # Sinusoidal and rotary positions can be computed for any length, but that does not mean that a
-# model can use them there. One layer that counts to three says little about large models. Merges
-# are those of one text: what often stands together is merged, whether it means something or not.
+# model can use them there. One layer that counts to three says little about large models. A third
+# way to mark places is to subtract from each score a number that grows with the distance (ALiBi:
+# Press et al., 2022). Merges are those of one text: what often stands together is merged, whether
+# it means something or not.
 #
 # ## Something of your own
 # Train a tokeniser on a text that you know well: a novel, your notes, code, another language. Draw
@@ -689,12 +691,14 @@ experiments.german_compounds(merges, train_bpe, bpe_encode, bpe_decode)
 # layers.
 #
 # ## Open questions
-# No points, no check. 1. Let every batch begin at a random position: `experiments.train_one(kind,
-# seed=0, random_start=True)`. Does a layer trained on 24 tokens now work at 96, with sinusoidal
-# positions? And with learned ones, after 300 or 900 `steps`? 2. Replace 10000 by 10, then by 1 in
-# your `sinusoidal_positions`. For d_model = 64, which of 400 rows, more than 20 away, has the
-# largest dot product with row 40? 3. Is a token farther away harder to find? Give
-# `experiments.train_one` the argument `back=1`, then `back=10`.
+# No points, no check.
+# 1. Let every batch begin at a random position:
+#    `experiments.train_one(kind, seed=0, random_start=True)`. Does a layer trained on 24 tokens now
+#    work at 96, with sinusoidal positions? And with learned ones, after 300 or 900 `steps`?
+# 2. Replace 10000 by 10, then by 1 in your `sinusoidal_positions`. For d_model = 64, which of 400
+#    rows, more than 20 away, has the largest dot product with row 40?
+# 3. Is a token farther away harder to find? Give `experiments.train_one` the argument `back=1`,
+#    then `back=10`.
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>
@@ -719,6 +723,8 @@ experiments.german_compounds(merges, train_bpe, bpe_encode, bpe_decode)
 #   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
 # - J. Su et al. (2021). *RoFormer: enhanced Transformer with rotary position embedding.*
 #   [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)
+# - O. Press, N. A. Smith, M. Lewis (2022). *Train short, test long: attention with linear biases
+#   enables input length extrapolation.* [arXiv:2108.12409](https://arxiv.org/abs/2108.12409)
 # - R. Sennrich, B. Haddow, A. Birch (2016). *Neural machine translation of rare words with subword
 #   units.* [arXiv:1508.07909](https://arxiv.org/abs/1508.07909)
 # - A. Radford et al. (2019). *Language models are unsupervised multitask learners.* (GPT-2: BPE on
