@@ -493,7 +493,7 @@ _ = experiments.time_and_memory(local_block_attention, compress, memory_compress
 # steep: a third of T² is still quadratic. The local curve is less steep. The fused kernel, which
 # never stores its scores, needs the least memory by far.
 #
-# ## One table
+# ## Which reader finds the words?
 # Now we compare these models on a task that can be checked exactly. Four of twelve topic words are
 # hidden in 128 words. The summary is these four, in alphabetical order:
 
