@@ -84,8 +84,11 @@ def fit(predict: Predict, bandwidth: float, ax: Axes | None = None, legend: bool
     fitted = predict(HOURS, x_train, y_train, bandwidth)
     title = f"bandwidth {bandwidth:.2g} h" if bandwidth < 10 else f"bandwidth {bandwidth:g} h"
     ax = plots.fit(
-        HOURS, fitted, x_train, y_train, true_level(HOURS), ax, title, "hours", legend=legend
+        HOURS, fitted, x_train, y_train, true_level(HOURS), ax, title, "hours", legend=False
     )
+    ax.lines[0].set_label("true level")
+    if legend:
+        ax.legend(fontsize=8)
     if ax.get_ylabel():
         ax.set(ylabel="level (dm)")
     return ax
