@@ -253,9 +253,10 @@ check.break_top_p_filter(break_top_p_filter)
 
 # %% [markdown]
 # ## From a letter to a sentence
-# `write` repeats one step until all rows have ended: `decoder.step` reads a token for each row and
-# returns the scores of the next one, `(B, V)`, and `choose` picks it. PAD and BOS have −∞, so they
-# are never written. In `sample` your functions choose. What the `cache` does comes later.
+# What sentences do your functions draw? `write` repeats one step until all rows have ended:
+# `decoder.step` reads a token for each row and returns the scores of the next one, `(B, V)`, and
+# `choose` picks it. PAD and BOS have −∞, so they are never written. In `sample` your functions
+# choose. What the `cache` does comes later.
 
 # %% demo=true
 from attention.provided.models.beam_search import followed, in_batches
