@@ -377,7 +377,7 @@ check.right_without(right_without)
 
 # %% [markdown]
 # Now ask your function about the translator. Take 150 test numbers whose ones and tens change
-# places, and of each the German words for these two digits. How many of their letters look most at
+# places, and in each the German words for these two digits. How many of their letters look most at
 # the English word that they translate? How many are right without it? As a control, hide the
 # *other* word that has the most weight.
 #
@@ -426,6 +426,19 @@ losses = experiments.without_a_mask(model, corpus)
 # ## The price
 # Attention removes the bottleneck, not the recurrence: encoder and decoder still take one step
 # after another. Every letter is scored against every word, so the work grows with $T_q \cdot T_k$.
+# How long does a batch take, forward and backward?
+
+# %% demo=true
+from attention.provided.measuring import timing
+
+batch = corpus.batch(corpus.train[:64])
+for name, one in {"one vector": bottleneck, "attention": model}.items():
+    spent = timing.shortest(lambda one=one: one(**vars(batch)).sum().backward())
+    print(f"{name:<12} {spent:4.0f} ms")
+
+# %% [markdown]
+# Part of the difference is the decoder's loop over letters. It now runs in Python; in lesson 02,
+# `nn.GRU` ran it in compiled code.
 #
 # ## Something of your own
 # Give the translator something it has never seen: words in the wrong order, a number said twice,

@@ -141,7 +141,7 @@ peaks = experiments.peaks()
 # ## Does it wait for memory?
 # Before a processor can multiply two numbers, they have to come from memory. The **arithmetic
 # intensity** of an operation is its number of FLOPs for each byte that it reads or writes. Two
-# examples in float32, four bytes a number:
+# examples in float32, four bytes per number:
 #
 # | operation | FLOPs | bytes | FLOPs per byte |
 # |---|---|---|---|
@@ -320,6 +320,16 @@ axes = experiments.sixteen_bits()
 # | fused attention | one kernel does it all: no scores in memory |
 # | fused AdamW | one pass over the weights instead of one for every operation |
 # | torch.compile | Python is taken out, and neighbouring operations become one |
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# step = _step_of(sizes, device, **changed | change)
+# spent = seconds(partial(step, [(ids, ids)]), fewer(6, 1))
+# ```
+# `_step_of` makes lesson 11's `TrainStep` with the changes of this rung and of those that were
+# kept.
+# </details>
 
 # %% demo=true
 speeds = experiments.speed_ladder(peaks, training_flops)
@@ -328,13 +338,24 @@ speeds = experiments.speed_ladder(peaks, training_flops)
 # *Target tokens per second of each rung, on your machine once you have run the cells. Dashed and
 # dotted: what the step would reach if all of it ran as fast as one large matrix product.* Whether
 # bfloat16 helps depends on the machine: the large products above tell what yours is good at. If
-# converting to float32 and back is quicker there than multiplying in bfloat16, then it is not the
-# conversion that takes the time. `make bench-train` measures with more patience, and
+# bfloat16 is slower there than the third product, which converts to float32 and back, then the
+# conversion is not what makes it slow. `make bench-train` measures with more patience, and
 # `docs/training.md` has its figures.
 #
 # ## Recurrent or attention: the clock
 # A recurrent network cannot work on all positions at once (lesson 02); a Transformer can. What does
 # the clock say? Here is one layer of each, forward and backward, on sentences of growing length.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# for T in lengths:
+#     x = torch.randn(8, T, 128, device=device)
+#     first = partial(_first, layer, x)
+#     spent = seconds(timing.both_ways(first, [*layer.parameters()]), 2)
+#     timed.setdefault(name, []).append(1e6 * spent / (8 * T))
+# ```
+# </details>
 
 # %% demo=true
 ax = experiments.recurrent_or_attention()

@@ -27,7 +27,7 @@ from autograder import check
 torch.set_num_threads(1)  # a steady clock
 
 # %% [markdown]
-# ## What fails without this idea
+# ## A table that is used once
 # How much memory does attention need beyond its inputs, with four heads of d = 32 and one sequence?
 
 # %% demo=true
@@ -37,7 +37,7 @@ experiments.dense_memory()
 # The result has T · d numbers in each head, but the table of scores has T · T. For a book of a
 # million tokens it would take terabytes, only to be used once.
 #
-# ## The idea
+# ## A ratio of two sums
 # A weighted average is a ratio of two sums, and a sum can be collected piece by piece:
 #
 # $$c_i = \frac{\sum_j \mathrm{sim}(q_i, k_j)\, v_j}{\sum_j \mathrm{sim}(q_i, k_j)}$$
@@ -66,7 +66,7 @@ experiments.dense_memory()
 # | `state` | `(..., d_k, d_v)` | of linear attention: sum of φ(key) valueᵀ |
 # | `normaliser` | `(..., d_k)` | of linear attention: sum of φ(key) |
 #
-# ## By hand
+# ## A softmax, score by score
 # The exponentials of large scores overflow, so a softmax subtracts the largest score first. Block
 # by block, we can only subtract the largest *so far* (Milakov and Gimelshein, 2018), and when a
 # larger one comes, multiply the old sums by exp(old − new).
@@ -187,6 +187,22 @@ check.flash_attention(flash_attention)
 # At T = 4 096, your tiles of 256 · 256 do the same multiplications as dense attention, in Python
 # loops. Are they slower than dense attention, or quicker? (*Dense, kept* is the control: the same
 # table, allocated once beforehand. The fused kernel is PyTorch's; it also works in tiles.)
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# def kept() -> Tensor:
+#     torch.matmul(q / math.sqrt(q.shape[-1]), k.mT, out=table)
+#     return torch.softmax(table, dim=-1, out=table) @ v
+#
+# ways: dict[str, Callable[[], Tensor]] = {
+#     "dense": lambda: masked_attention(q, k, v),
+#     "dense, kept": kept,
+#     "tiles": lambda: flash_attention(q, k, v, 256)[0],
+#     "fused kernel": lambda: F.scaled_dot_product_attention(q, k, v),
+# }
+# ```
+# </details>
 
 # %%
 prediction = None  # the time of your tiles, if that of dense attention is 1; None skips this
@@ -230,10 +246,10 @@ prediction = None  # the quickest block, from 32 to 2048; None skips this
 compare(prediction, experiments.block_sizes(), "quickest block")
 
 # %% [markdown]
-# *Time of the same multiplications against the block, at T = 2 048 on one machine. Dashed: dense
-# attention.* Small tiles need many small calls, and one tile of T · T is a table again. The best
-# blocks, about 256, take about 0.6 of the time of dense attention. This measurement does not show
-# why large tiles are slower.
+# *Time of the same multiplications against the block, the fastest of eight rounds at T = 2 048 on
+# one machine. Dashed: dense attention.* Small tiles need many small calls, and one tile of T · T is
+# a table again. The best blocks, about 256, take about 0.6 of the time of dense attention. This
+# measurement does not show why large tiles are slower.
 #
 # ## Another similarity
 # Exact attention stays quadratic in operations. Katharopoulos et al. (2020) replace the exponential
@@ -279,6 +295,18 @@ check.linear_attention(linear_attention)
 # %% [markdown]
 # Linear attention does not approximate softmax attention. How do its weights differ? Here is a
 # *lookup*: 24 keys of norm 7, and 24 queries, each equal to one of the keys, *its own*.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# k, own = norm * F.normalize(torch.randn(24, 8), dim=1), torch.randperm(24)
+# similarity = features(k[own]) @ features(k).T
+# return own, {
+#     "softmax": (k[own] @ k.T / math.sqrt(8)).softmax(dim=1),
+#     "linear": similarity / similarity.sum(dim=1, keepdim=True),
+# }
+# ```
+# </details>
 
 # %% demo=true
 experiments.lookup(positive_features)
@@ -346,10 +374,24 @@ experiments.one_more_token()
 # however much was read. With a cache, every token must look at all before it; after 256 tokens this
 # is still cheaper.
 #
-# ## What it costs
+# ## Five ways, timed
 # Now we compare time and peak memory of one forward pass for all ways together. *Window* is lesson
 # 06's sliding window with 64 neighbours on each side (Beltagy et al., 2020), computed in blocks: 64
 # queries meet three blocks of 64 keys.
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# torch.manual_seed(0)
+# q, k, v = (torch.randn(1, HEADS, T, D_HEAD, device=device) for _ in range(3))
+#
+# def run(attention=attention, q=q, k=k, v=v):
+#     attention(q, k, v)
+#
+# peak = peak_mib(run, device)
+# clock = shortest(run, device, seconds)
+# ```
+# </details>
 #
 # ### Predict first
 # Both axes are logarithmic. How many of the five, dense, tiles, fused kernel, window and linear,
@@ -471,13 +513,18 @@ compare(prediction, window, "window, d_k = 16, 32 pairs: right, median of three 
 experiments.cache_sizes()
 
 # %% [markdown]
-# *One sequence, 2 bytes a number; counted.* Sharing divides the cache by the size of a group, but
+# *One sequence, 2 bytes per number; counted.* Sharing divides the cache by the size of a group, but
 # leaves it proportional to T. Ainslie et al. made grouped-query models from trained multi-head
 # ones, and report nearly the quality of these at nearly the speed of multi-query attention.
 #
 # ## Limits
 # - The stored times hold for one machine, one thread of a CPU and float32.
 # - Linear attention had one feature map; others come nearer to the exponential.
+#   Later forms let the state forget, by a gate, or overwrite what a key held before, by the *delta
+#   rule* (Yang et al., 2024). State-space models (Gu and Dao, 2023) are recurrent as well.
+# - A cache can also hold one short vector per token, from which all heads compute their keys and
+#   values (*latent attention*: DeepSeek-AI, 2024), or be stored in pages, so that no memory is
+#   reserved for tokens that never come (Kwon et al., 2023).
 # - We tested recall with a single layer on a single task.
 #
 # ## Something of your own
@@ -605,6 +652,14 @@ experiments.backward_memory(flash_attention, flash_attention_backward)
 #   [arXiv:2006.16236](https://arxiv.org/abs/2006.16236)
 # - I. Schlag, K. Irie, J. Schmidhuber (2021). *Linear Transformers are secretly fast weight
 #   programmers.* [arXiv:2102.11174](https://arxiv.org/abs/2102.11174)
+# - S. Yang, J. Kautz, A. Hatamizadeh (2024). *Gated delta networks: improving Mamba2 with delta
+#   rule.* [arXiv:2412.06464](https://arxiv.org/abs/2412.06464)
+# - A. Gu, T. Dao (2023). *Mamba: linear-time sequence modeling with selective state spaces.*
+#   [arXiv:2312.00752](https://arxiv.org/abs/2312.00752)
+# - DeepSeek-AI (2024). *DeepSeek-V2: a strong, economical, and efficient mixture-of-experts
+#   language model.* [arXiv:2405.04434](https://arxiv.org/abs/2405.04434)
+# - W. Kwon et al. (2023). *Efficient memory management for large language model serving with
+#   PagedAttention.* [arXiv:2309.06180](https://arxiv.org/abs/2309.06180)
 # - S. Arora et al. (2023). *Zoology: measuring and improving recall in efficient language models.*
 #   [arXiv:2312.04927](https://arxiv.org/abs/2312.04927)
 # - I. Beltagy, M. Peters, A. Cohan (2020). *Longformer: the long-document Transformer.*
