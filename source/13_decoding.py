@@ -274,7 +274,7 @@ from attention.decoding import sample
 source, _ = long_numbers(corpus)  # 80 held-out numbers; the first is 816
 for options in ({}, {"top_k": 3}, {"top_p": 0.8}):
     ids = sample(early, source[[0]].repeat(4, 1), **options)
-    print(f"{options!s:<14}", *experiments.texts_of(corpus, ids))
+    print(options, *experiments.texts_of(corpus, ids), sep="\n    ")
 
 # %% [markdown]
 # Not one of the twelve is right: each letter is another chance to go wrong, and all that follows
