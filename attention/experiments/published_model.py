@@ -456,7 +456,7 @@ def draw_found() -> float:
     seeds.dots(shares, left, "found first", "share of the first lines", shares=True)
     for name, found in shares.items():
         print(f"{name:28}", ", ".join(f"{one:.2f}" for one in found))
-    words = [*map(str, range(MANY)), f"{MANY} or more"]
+    words = [*map(str, range(MANY)), f"{MANY}+"]
     counts = sentences.shared_words().clamp(max=MANY).bincount().tolist()
     print(f"\n{'words shared':28}", *(f"{word:>9}" for word in words))
     print(f"{'first lines':28}", *(f"{count:9}" for count in counts))
