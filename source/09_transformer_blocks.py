@@ -407,6 +407,8 @@ for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
     print(f"decoder layer {decoder:10,}")
 
 # %% [markdown]
+# The small network holds two thirds of an encoder layer, at both sizes.
+#
 # ## How deep can we go?
 # Now stack 1 to 48 real, untrained layers, with or without skip connections, pre-norm or post-norm.
 # Measure the gradient of the **first** layer, the farthest from the loss.
@@ -435,9 +437,10 @@ experiments.deep_stacks()
 
 # %% [markdown]
 # *Norm of the gradient on a logarithmic scale, mean and band of three random stacks. Left: in the
-# first layer, against the number of layers. Right: in each of 48 layers.* With skip connections the
-# first of 48 layers gets about as large a gradient as a single layer alone. Without them its
-# gradient is at least 80 times smaller than the last layer's, wherever the norms stand.
+# first layer, against the number of layers. Right: in each of 48 layers. Dashed: without skip
+# connections.* With skip connections the first of 48 layers gets about as large a gradient as a
+# single layer alone. Without them its gradient is at least 80 times smaller than the last layer's,
+# wherever the norms stand.
 #
 # The printed cosines compare the vectors of different positions after the last layer. They show
 # what is lost. Without skip connections all positions end with the same vector (cosine 1.00).

@@ -319,14 +319,24 @@ def deep_stacks() -> None:
     seeds.curves(every, range(1, 49), axes[1], "gradient of each of 48 layers")
     for ax, label in zip(axes, ("number of layers", "layer"), strict=True):
         ax.set(yscale="log", xlabel=label, xticks=(1, 12, 24, 36, 48))
+        for line, band, like in zip(ax.lines[2:], ax.collections[2:], ax.lines, strict=False):
+            line.set(color=like.get_color(), linestyle="--")
+            band.set_color(like.get_color())
     axes[0].set(ylabel="norm of the gradient")
     plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _guessing(ax: Axes) -> None:
     ax.axhline(GUESSING, color=plots.GREY, linestyle="--", linewidth=1.2)
-    place = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
-    ax.annotate("guessing", (0.12, GUESSING), (0, 5), color=plots.GREY, fontsize=9, **place)
+    ax.annotate(
+        "guessing",
+        (0.12, GUESSING),
+        (0, 5),
+        ax.get_yaxis_transform(),
+        "offset points",
+        color=plots.GREY,
+        fontsize=9,
+    )
 
 
 def three_runs(EncoderLayer: Callable[..., nn.Module]) -> Axes:
