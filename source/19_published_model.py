@@ -655,7 +655,9 @@ compare(prediction, nearer, "triples in which something else is nearer")
 prediction = None  # from 0 to 1; None skips this
 
 # %% demo=true
-own = experiments.draw_identifiability()
+from attention.experiments import hidden_tokens
+
+own = hidden_tokens.draw_identifiability()
 compare(prediction, own, "after the last layer, by distance")
 
 # %% [markdown]
@@ -673,7 +675,7 @@ compare(prediction, own, "after the last layer, by distance")
 # **Effective attention** leaves out that part.
 
 # %% demo=true
-experiments.draw_effective()
+hidden_tokens.draw_effective()
 
 # %% [markdown]
 # *Left: the share of the squared weights that lies in the null space. Right: the mean weight on
@@ -689,7 +691,7 @@ experiments.draw_effective()
 # How much does a hidden vector depend on its own token, and how much on the others?
 
 # %% demo=true
-experiments.draw_attribution()
+hidden_tokens.draw_attribution()
 
 # %% [markdown]
 # *Hidden token attribution for texts of 12 pieces, after each layer: the mean share of the token at

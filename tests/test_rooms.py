@@ -19,7 +19,6 @@ LONGER = {
     "attention.efficient_attention": 325,
     "attention.experiments.efficient_attention": 610,
     "attention.modern_decoder": 380,
-    "attention.experiments.published_model": 650,
     "attention.published_model": 325,
     "attention.training": 325,
 }

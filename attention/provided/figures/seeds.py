@@ -131,3 +131,9 @@ def curves(
         ax.fill_between(x, least, most, color=line.get_color(), alpha=0.2, linewidth=0)
     ax.set(title=title)
     return ax
+
+
+def span(numbers: Iterable[float]) -> str:
+    """The least and the largest of some numbers."""
+    numbers = list(numbers)
+    return f"{min(numbers):.2f} to {max(numbers):.2f}"

@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 
+from attention.experiments import hidden_tokens
 from attention.experiments import published_model as experiments
 from attention.interpretability import HiddenTokenAttribution
 from attention.provided.data import sentences
@@ -79,9 +80,9 @@ def test_the_figures_return_what_is_recorded():
     assert 0.85 < experiments.show_broken() < 0.95
     assert 0.4 < experiments.draw_found() < 0.5
     assert experiments.draw_meaning() >= 12
-    assert 0.4 < experiments.draw_identifiability() < 0.7
-    experiments.draw_effective()
-    experiments.draw_attribution()
+    assert 0.4 < hidden_tokens.draw_identifiability() < 0.7
+    hidden_tokens.draw_effective()
+    hidden_tokens.draw_attribution()
 
 
 def test_one_of_two_equal_passages_is_found_half_the_time_however_it_is_rounded():
@@ -118,6 +119,6 @@ def test_attribution_along_random_directions_is_near_that_along_all():
             return hidden
 
     exact = HiddenTokenAttribution(Layers())(x)
-    estimated = experiments.attributed(bert.model.encoder.layers, x, seed=0)
+    estimated = hidden_tokens.attributed(bert.model.encoder.layers, x, seed=0)
     torch.testing.assert_close(estimated, exact, atol=0.03, rtol=0)
     assert (estimated - exact).abs().max() > 0
