@@ -82,3 +82,47 @@ def softmax_11(scores, dim):
     front = scores.movedim(dim, 0)
     powers = (front - front.amax(0)).exp()
     return (powers / powers.sum(0)).movedim(0, dim)
+
+
+# --- weighted_average ------------------------------------------------------------------------
+
+
+@wrong("weighted_average", cause="counts the keys by the queries: range(len(weights)) twice")
+def weighted_average_12(weights, values):
+    rows = []
+    for i in range(len(weights)):
+        row = 0
+        for j in range(len(weights)):
+            row = row + weights[i, j] * values[j]
+        rows.append(row)
+    return torch.stack(rows)
+
+
+@wrong("weighted_average", cause="takes the mean of the products, not their sum")
+def weighted_average_13(weights, values):
+    return (weights.unsqueeze(2) * values).mean(dim=1)
+
+
+@wrong("weighted_average", cause="returns within the loop: the first query alone", kind="shape")
+def weighted_average_14(weights, values):
+    rows = []
+    for row in weights:
+        rows.append((row[:, None] * values).sum(dim=0))
+        return torch.stack(rows)
+
+
+@right("weighted_average", how="key after key: a column of weights times one value")
+def weighted_average_15(weights, values):
+    context = 0
+    for j in range(values.shape[0]):
+        context = context + weights[:, j : j + 1] * values[j]
+    return context
+
+
+@right("weighted_average", how="feature after feature, row after row, into a table")
+def weighted_average_16(weights, values):
+    context = values.new_zeros(weights.shape[0], values.shape[1])
+    for feature in range(values.shape[1]):
+        for i in range(weights.shape[0]):
+            context[i, feature] = torch.sum(values[:, feature] * weights[i])
+    return context

@@ -298,6 +298,71 @@ class HeadImportance_13(_Explained):
         return sizes
 
 
+@wrong("HeadImportance", cause="the loss of a sentence is the mean over its tokens, not the sum")
+class HeadImportance_14(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        real = target != PAD
+        loss = -((log_p * real).sum(dim=1) / real.sum(dim=1)).sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: slope.abs().mean(0) for name, slope in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="the root of the mean square over sentences, not the mean size")
+class HeadImportance_15(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        slopes = torch.autograd.grad(-log_p[target != PAD].sum(), list(gates.values()))
+        return {
+            name: slope.pow(2).mean(dim=0).sqrt() for name, slope in zip(gates, slopes, strict=True)
+        }
+
+
+@wrong("HeadImportance", cause="the mean of signed derivatives, and its size afterwards")
+class HeadImportance_16(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            loss = -self.log_p(source, target)[target != PAD].sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: slope.mean(dim=0).abs() for name, slope in zip(gates, slopes, strict=True)}
+
+
+@right("HeadImportance", how="calls backward and reads what lies at the gates")
+class HeadImportance_17(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            losses = -self.log_p(source, target)
+            losses[target == PAD] = 0
+            losses.sum().backward()
+        importance = {}
+        for name in gates:
+            importance[name] = gates[name].grad.abs().mean(dim=0)
+        return importance
+
+
+@right("HeadImportance", how="a list of losses, one a sentence, and sizes added up in loops")
+class HeadImportance_18(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        losses = [-row[ids.ne(PAD)].sum() for row, ids in zip(log_p, target, strict=True)]
+        slopes = torch.autograd.grad(losses, tuple(gates.values()))
+        result = {}
+        for name, slope in zip(gates, slopes, strict=True):
+            total = torch.zeros_like(slope[0])
+            for of_sentence in slope:
+                total += torch.where(of_sentence < 0, -of_sentence, of_sentence)
+            result[name] = total / len(slope)
+        return result
+
+
 # --- ActivationPatching ----------------------------------------------------------------------
 
 
@@ -428,3 +493,62 @@ class ActivationPatching_18(_Explained):
         exps = self.model.decode(read, memory, target_mask, mask)
         exps = (exps - exps.amax(dim=-1, keepdim=True)).exp()
         return exps / exps.sum(dim=-1, keepdim=True)
+
+
+# --- induction_score -------------------------------------------------------------------------
+
+
+@wrong("induction_score", cause="a mean for each sentence, then the mean of these")
+def induction_score_1(weights, tokens):
+    scores = []
+    for of_heads, ids in zip(weights, tokens, strict=True):
+        before = (ids[:, None] == ids).tril(-1)  # (T, T)
+        sums = (of_heads[:, :, 1:] * before[:, :-1]).sum(dim=2)  # (H, T)
+        seen = before.any(dim=1)
+        if seen.any():
+            scores.append(sums[:, seen].mean(dim=1))
+    return torch.stack(scores).mean(dim=0)
+
+
+@wrong("induction_score", cause="only the last of the earlier occurrences counts")
+def induction_score_2(weights, tokens):
+    found = []
+    for b, row in enumerate(tokens.tolist()):
+        for i, token in enumerate(row):
+            for j in range(i - 1, -1, -1):
+                if row[j] == token:
+                    found.append(weights[b, :, i, j + 1])
+                    break
+    return torch.stack(found).mean(dim=0)
+
+
+@wrong("induction_score", cause="the mean over pairs of query and occurrence, not over queries")
+def induction_score_3(weights, tokens):
+    before = (tokens[:, :, None] == tokens[:, None, :]).tril(-1)  # (B, T, T)
+    before = before[:, :, :-1].unsqueeze(1)  # (B, 1, T, T - 1)
+    return (weights[..., 1:] * before).sum(dim=(0, 2, 3)) / before.sum()
+
+
+@right("induction_score", how="query by query, key by key, in loops")
+def induction_score_4(weights, tokens):
+    B, H, T, _ = weights.shape
+    total, count = weights.new_zeros(H), 0
+    for b in range(B):
+        for i in range(T):
+            repeats = False
+            for j in range(i):
+                if tokens[b, j] == tokens[b, i]:
+                    repeats = True
+                    total = total + weights[b, :, i, j + 1]
+            count += repeats
+    return total / count
+
+
+@right("induction_score", how="moves the occurrences one key on, and picks the queries that count")
+def induction_score_5(weights, tokens):
+    T = tokens.shape[1]
+    place = torch.arange(T, device=tokens.device)
+    equal = tokens.unsqueeze(2).eq(tokens.unsqueeze(1)) & (place < place[:, None])
+    after = F.pad(equal, (1, 0))[:, :, :T]
+    on_them = torch.einsum("bhij,bij->bih", weights, after.to(weights.dtype))
+    return on_them[equal.any(dim=2)].mean(dim=0)

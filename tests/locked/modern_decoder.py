@@ -164,6 +164,64 @@ class ModernDecoderLayer_9(_Layer):
         return torch.add(middle, self.feed_forward(self.norm_2(middle))), result[1]
 
 
+class _FullLayer(nn.Module):
+    def __init__(self, d_model, n_heads, n_kv_heads, d_ff, eps=1e-6, **options):
+        super().__init__()
+        self.attention = ModernAttention(d_model, n_heads, n_kv_heads, eps=eps, **options)
+        self.feed_forward = SwiGLU(d_model, d_ff)
+        self.norm_1 = nn.RMSNorm(d_model, eps=eps)
+        self.norm_2 = nn.RMSNorm(d_model, eps=eps)
+
+
+@wrong("ModernDecoderLayer", cause="x is overwritten by its norm, to which the update is added")
+class ModernDecoderLayer_10(_FullLayer):
+    def forward(self, x, past=None, real=None):
+        x = self.norm_1(x)
+        update, pair = self.attention(x, past, real)
+        x = x + update
+        return x + self.feed_forward(self.norm_2(x)), pair
+
+
+@wrong("ModernDecoderLayer", cause="the feed-forward network reads x, not the sum")
+class ModernDecoderLayer_11(_FullLayer):
+    def forward(self, x, past=None, real=None):
+        update, pair = self.attention(self.norm_1(x), past, real)
+        hidden = self.feed_forward(self.norm_2(x))
+        return x + update + hidden, pair
+
+
+@wrong("ModernDecoderLayer", cause="the attention is not told what is real")
+class ModernDecoderLayer_12(_FullLayer):
+    def forward(self, x, past=None, real=None):
+        update, pair = self.attention(self.norm_1(x), past)
+        x = x + update
+        return x + self.feed_forward(self.norm_2(x)), pair
+
+
+@right("ModernDecoderLayer", how="adds into a copy of x")
+class ModernDecoderLayer_13(_FullLayer):
+    def forward(self, x, past=None, real=None):
+        total = x.clone()
+        update, pair = self.attention(self.norm_1(x), past, real)
+        total += update
+        return total + self.feed_forward(self.norm_2(total)), pair
+
+
+@right("ModernDecoderLayer", how="a step that normalises first, for both parts")
+class ModernDecoderLayer_14(_FullLayer):
+    def forward(self, x, past=None, real=None):
+        pairs = []
+
+        def attend(normed):
+            result = self.attention(normed, real=real, past=past)
+            pairs.append(result[1])
+            return result[0]
+
+        for norm, part in ((self.norm_1, attend), (self.norm_2, self.feed_forward)):
+            x = part(norm(x)) + x
+        return x, pairs[0]
+
+
 # --- generate_with_cache ---------------------------------------------------------------------
 
 

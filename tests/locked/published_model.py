@@ -394,3 +394,53 @@ def search_14(queries, passages, k, block=4096):
         old = rows.gather(1, columns.clamp(max=had - 1))
         rows = torch.where(columns < had, old, columns - had + start)
     return best, rows
+
+
+# --- contrastive_loss ------------------------------------------------------------------------
+
+
+@wrong("contrastive_loss", cause="the mean of both directions: `second` chooses as well")
+def contrastive_loss_1(first, second, temperature):
+    demand.positive(temperature=temperature)
+    scores = F.normalize(first, dim=1) @ F.normalize(second, dim=1).T / temperature
+    right = torch.arange(len(first), device=first.device)
+    return (F.cross_entropy(scores, right) + F.cross_entropy(scores.T, right)) / 2
+
+
+@wrong("contrastive_loss", cause="brings each feature, not each vector, to length 1")
+def contrastive_loss_2(first, second, temperature):
+    demand.positive(temperature=temperature)
+    first = first / first.norm(dim=0, keepdim=True)
+    second = second / second.norm(dim=0, keepdim=True)
+    scores = first @ second.T / temperature
+    return F.cross_entropy(scores, torch.arange(len(first), device=first.device))
+
+
+@wrong("contrastive_loss", cause="the partner is left out of the sum below the fraction")
+def contrastive_loss_3(first, second, temperature):
+    demand.positive(temperature=temperature)
+    scores = F.normalize(first, dim=1) @ F.normalize(second, dim=1).T / temperature
+    own = torch.eye(len(first), dtype=torch.bool, device=first.device)
+    others = scores.masked_fill(own, -math.inf)
+    return (others.logsumexp(dim=1) - scores.diagonal()).mean()
+
+
+@right("contrastive_loss", how="text by text, cosine by cosine")
+def contrastive_loss_4(first, second, temperature):
+    demand.positive(temperature=temperature)
+    total = 0
+    for i in range(len(first)):
+        scores = []
+        for j in range(len(second)):
+            cosine = first[i] @ second[j] / (first[i].norm() * second[j].norm())
+            scores.append(cosine / temperature)
+        total = total - torch.stack(scores).log_softmax(dim=0)[i]
+    return total / len(first)
+
+
+@right("contrastive_loss", how="PyTorch's cosine of all pairs, and the trace of log-probabilities")
+def contrastive_loss_5(first, second, temperature):
+    demand.positive(temperature=temperature)
+    cosines = F.cosine_similarity(first[:, None], second[None], dim=-1)
+    log_p = torch.log_softmax(cosines / temperature, dim=1)
+    return -log_p.trace() / first.shape[0]

@@ -5,6 +5,7 @@ import math
 import torch
 
 from attention.getting_started import softmax
+from attention.provided import demand
 from tests.locked import right, wrong
 
 NAMES = "dot, scaled_dot, bilinear, reduced_rank, additive"
@@ -143,3 +144,63 @@ def reinforce_gradient_10(scores, chosen, rewards, baseline):
         step = torch.cat([step[:c], step[c : c + 1] + 1, step[c + 1 :]])
         total = total + (reward - baseline) * step
     return total / chosen.shape[0]
+
+
+# --- crossing_in_a_plane ---------------------------------------------------------------------
+
+
+@wrong("crossing_in_a_plane", cause="linspace up to 2π: the last key stands on the first")
+def crossing_in_a_plane_1(pairs, lead):
+    demand.counts(2, pairs=pairs)
+    demand.positive(lead=lead)
+    angles = torch.linspace(0, 2 * math.pi, pairs)
+    keys = torch.stack([angles.cos(), angles.sin()], dim=1)
+    length = lead / (1 - math.cos(2 * math.pi / pairs))
+    return length * keys.flip(0), keys
+
+
+@wrong("crossing_in_a_plane", cause="turns the coordinates around, not the order of the keys")
+def crossing_in_a_plane_2(pairs, lead):
+    demand.counts(2, pairs=pairs)
+    demand.positive(lead=lead)
+    angles = torch.arange(pairs) * (2 * math.pi / pairs)
+    keys = torch.stack([angles.cos(), angles.sin()], dim=1)
+    length = lead / (1 - math.cos(2 * math.pi / pairs))
+    return length * keys.flip(1), keys
+
+
+@wrong("crossing_in_a_plane", cause="half the angle between two keys, π / pairs, in the length")
+def crossing_in_a_plane_3(pairs, lead):
+    demand.counts(2, pairs=pairs)
+    demand.positive(lead=lead)
+    step = math.pi / pairs
+    angles = 2 * step * torch.arange(pairs)
+    keys = torch.stack([angles.cos(), angles.sin()], dim=1)
+    return keys.flip(0) * lead / (1 - math.cos(step)), keys
+
+
+@right("crossing_in_a_plane", how="point by point in Python's lists")
+def crossing_in_a_plane_4(pairs, lead):
+    demand.counts(2, pairs=pairs)
+    demand.positive(lead=lead)
+    keys, queries = [], []
+    for i in range(pairs):
+        angle = 2 * math.pi * i / pairs
+        keys.append([math.cos(angle), math.sin(angle)])
+    length = lead / (keys[0][0] - keys[1][0])
+    for i in range(pairs):
+        x, y = keys[pairs - 1 - i]
+        queries.append([length * x, length * y])
+    return torch.tensor(queries), torch.tensor(keys)
+
+
+@right("crossing_in_a_plane", how="complex numbers, and 1 - cos φ as 2 sin² of half of φ")
+def crossing_in_a_plane_5(pairs, lead):
+    demand.counts(2, pairs=pairs)
+    demand.positive(lead=lead)
+    place = torch.arange(pairs)
+    step = 2 * math.pi / pairs
+    length = lead / (2 * math.sin(step / 2) ** 2)
+    keys = torch.view_as_real(torch.polar(torch.ones(pairs), step * place))
+    queries = torch.view_as_real(torch.polar(torch.full((pairs,), length), -step * (place + 1)))
+    return queries, keys

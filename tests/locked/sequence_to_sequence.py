@@ -243,3 +243,56 @@ def train_7(model, batches, optimizer):
         losses.append(loss.detach().item())
         optimizer.step()
     return losses
+
+
+# --- masked_cross_entropy --------------------------------------------------------------------
+
+
+@wrong(
+    "masked_cross_entropy",
+    cause="the probability is kept above 1e-9 before its logarithm, so large losses are cut off",
+    kind="extreme",
+)
+def masked_cross_entropy_12(logits, target):
+    p = torch.softmax(logits, dim=2).gather(2, target.unsqueeze(2)).squeeze(2)
+    losses = -torch.log(p.clamp(min=1e-9))
+    return losses[target != PAD].mean()
+
+
+@wrong("masked_cross_entropy", cause="stops at EOS before it counts it")
+def masked_cross_entropy_13(logits, target):
+    losses = []
+    for lines, ids in zip(logits.log_softmax(2), target, strict=True):
+        for line, token in zip(lines, ids, strict=True):
+            if token in (EOS, PAD):
+                break
+            losses.append(-line[token])
+    return torch.stack(losses).mean()
+
+
+@wrong("masked_cross_entropy", cause="the softmax runs along the steps, not along the vocabulary")
+def masked_cross_entropy_14(logits, target):
+    log_p = torch.log_softmax(logits, dim=1)
+    losses = -log_p.gather(2, target.unsqueeze(2)).squeeze(2)
+    return losses[target != PAD].mean()
+
+
+@right("masked_cross_entropy", how="token by token: logsumexp less the score of the true one")
+def masked_cross_entropy_15(logits, target):
+    total, count = 0, 0
+    for b in range(target.shape[0]):
+        for t in range(target.shape[1]):
+            if target[b, t] != PAD:
+                scores = logits[b, t]
+                total = total + torch.logsumexp(scores, dim=0) - scores[target[b, t]]
+                count += 1
+    return total / count
+
+
+@right("masked_cross_entropy", how="drops the padding first, and picks with a one-hot table")
+def masked_cross_entropy_16(logits, target):
+    real = target != PAD
+    scores, ids = logits[real], target[real]
+    picked = F.one_hot(ids, logits.shape[2]).bool()
+    log_p = scores - scores.logsumexp(dim=1, keepdim=True)
+    return -log_p[picked].sum() / len(ids)

@@ -4,7 +4,9 @@ import math
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
+from attention.provided import demand
 from attention.provided.data.tokens import PAD
 from attention.training import ModelAndLoss
 from tests.locked import right, wrong
@@ -220,3 +222,66 @@ def training_flops_9(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
         for rows in (T_k, T_q):
             products += [(rows, d_model, d_ff), (rows, d_ff, d_model)]
     return 6 * sum(math.prod(sizes) for sizes in products)
+
+
+# --- label_smoothed_loss ---------------------------------------------------------------------
+
+
+@wrong("label_smoothed_loss", cause="the even part is a mean over all places, padding included")
+def label_smoothed_loss_14(logits, target, smoothing=0.1):
+    demand.within(0, 1, smoothing=smoothing)
+    log_p = logits.log_softmax(dim=-1)
+    real = target != PAD
+    picked = log_p.gather(2, target.unsqueeze(2)).squeeze(2)
+    right_part = -(picked * real).sum() / real.sum().clamp(min=1)
+    return (1 - smoothing) * right_part - smoothing * log_p.mean() * real.any()
+
+
+@wrong(
+    "label_smoothed_loss",
+    cause="PyTorch's function, which gives NaN where no token is real",
+    kind="extreme",
+)
+def label_smoothed_loss_15(logits, target, smoothing=0.1):
+    demand.within(0, 1, smoothing=smoothing)
+    return F.cross_entropy(
+        logits.transpose(1, 2), target, ignore_index=PAD, label_smoothing=smoothing
+    )
+
+
+@wrong("label_smoothed_loss", cause="spreads nothing on PAD: the even part leaves column 0 out")
+def label_smoothed_loss_16(logits, target, smoothing=0.1):
+    demand.within(0, 1, smoothing=smoothing)
+    log_p = logits.log_softmax(dim=-1)
+    picked = log_p.gather(2, target[:, :, None])[:, :, 0]
+    losses = -(1 - smoothing) * picked - smoothing * log_p[:, :, 1:].mean(dim=2)
+    real = target != PAD
+    return (losses * real).sum() / real.sum().clamp(min=1)
+
+
+@right("label_smoothed_loss", how="token by token in loops")
+def label_smoothed_loss_17(logits, target, smoothing=0.1):
+    demand.within(0, 1, smoothing=smoothing)
+    V, total, count = logits.shape[2], (logits * 0).sum(), 0
+    for b in range(len(target)):
+        for t in range(target.shape[1]):
+            token = int(target[b, t])
+            if token == PAD:
+                continue
+            log_p = torch.log_softmax(logits[b, t], dim=0)
+            total = total - (1 - smoothing) * log_p[token]
+            total = total - smoothing * sum(log_p) / V
+            count += 1
+    return total / max(count, 1)
+
+
+@right("label_smoothed_loss", how="writes the wanted distribution out")
+def label_smoothed_loss_18(logits, target, smoothing=0.1):
+    demand.within(0, 1, smoothing=smoothing)
+    V = logits.shape[-1]
+    wanted = torch.full_like(logits, smoothing / V)
+    wanted.scatter_(2, target.unsqueeze(-1), 1 - smoothing + smoothing / V)
+    wanted[target == PAD] = 0
+    n = (target != PAD).sum()
+    loss = -(wanted * F.log_softmax(logits, dim=-1)).sum()
+    return loss / n if n > 0 else loss
