@@ -18,8 +18,6 @@ def rms_norm(x, weight, eps=1e-6):
     weight   (d_model,)
     returns  (..., d_model)  x / √(mean of x² + eps) · weight
 
-    F.rms_norm is the same in one call. Of float16, in which 300² is infinite, it takes the squares
-    in float32.
     Refuses an eps below 0.
     Source: Zhang and Sennrich (2019), equation 4.
 

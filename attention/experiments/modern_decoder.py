@@ -189,8 +189,12 @@ def draw_gate(SwiGLU: Piece) -> None:
         given = {
             u: unit(torch.stack([gate, torch.full_like(gate, u)], 1))[:, 0] for u in (2, 1, -1)
         }
-    named = {f"W_up x = {u}".replace("-", "−"): y for u, y in given.items()}
-    plots.lines(gate, named, xlabel="z = W_gate x", ylabel="silu(z) · W_up x")
+    ax = plots.panels(width=5.0, height=2.8)
+    for u, y in given.items():
+        (line,) = ax.plot(gate, y)
+        label = f" W_up x = {u}".replace("-", "−")
+        ax.text(gate[-1], y[-1], label, color=line.get_color(), va="center")
+    ax.set(xlabel="z = W_gate x", ylabel="silu(z) · W_up x")
 
 
 def show_loud(ModernAttention: Piece) -> float:
@@ -289,11 +293,12 @@ def draw_caches(cache_bytes: Piece) -> None:
     """Draw the cache of one text against its length, for the sizes of published models."""
     lengths = [2**power for power in range(8, 18)]
     ax = plots.panels(width=6.5, height=3.0)
+    print(f"{'':20}{'8 192 tokens':>12}{'131 072':>12}")
     for name, (n_layers, _, n_kv_heads, d_head, window) in CACHES.items():
         sizes = [cache_bytes(T, n_layers, n_kv_heads, d_head, window) for T in lengths]
         ax.plot(lengths, [size / 2**30 for size in sizes], label=name)
-        at = cache_bytes(8192, n_layers, n_kv_heads, d_head, window) / 2**30
-        print(f"{name:20} {at:6.2f} GiB for 8 192 tokens")
+        at = (cache_bytes(T, n_layers, n_kv_heads, d_head, window) / 2**30 for T in (8192, 131072))
+        print(f"{name:20}" + "".join(f"{size:8.1f} GiB" for size in at))
     ax.set(xscale="log", yscale="log", xlabel="tokens", ylabel="GiB")
     ax.set_xticks([256, 2048, 16384, 131072], ["256", "2 048", "16 384", "131 072"])
     ax.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
@@ -395,21 +400,22 @@ def draw_changes() -> int:
              better than the best of its
     """
     found = {name: [row["test"] for row in rows_of(name)] for name in CHANGES}
-    quick = {
-        f"{name}, same time": [row["test"] for row in rows_of(name, "same time")]
-        for name in SAME_TIME
-    }
-    order = ("2017", *ALONE, "no positions", "rotary, same time", "all, same time", "all")
-    shown = {name: (found | quick)[name] for name in (*order, "all, small start")}
+    for name in SAME_TIME:
+        found[f"{name}, same time"] = [row["test"] for row in rows_of(name, "same time")]
+    alone = sorted(ALONE, key=lambda name: statistics.median(found[name]))
+    others = ("rotary, same time", "no positions", "all", "all, same time", "all, small start")
+    shown = {name: found[name] for name in ("2017", *alone, *others)}
     ax = seeds.dots(shown, plots.panels(width=6.5, height=4.6), xlabel="bits per character")
     best = min(found["2017"])
     ax.axvspan(best, max(found["2017"]), color=plots.GREY, alpha=0.25, linewidth=0, zorder=0)
+    ax.axhline(len(alone) + 0.5, color=plots.BLACK, linewidth=1)  # the single changes end here
+    for line, values in zip(ax.lines[::2], shown.values(), strict=False):
+        line.set_color(plots.VERMILION if max(values) < best else plots.BLUE)
     (cost,) = read(LESSON, "speed")
-    print(f"{'':20}{'rate':>6}  {'three seeds':22}{'best of 2017 - worst':>20}")
-    for name, values in (found | quick).items():
-        three = "  ".join(f"{value:.3f}" for value in values)
-        rate = CHOSEN[name.removesuffix(", same time")]
-        print(f"{name:20}{rate:6g}  {three:22}{best - max(values):20.3f}")
+    print(f"{'':20}{'rate':>6}{'median':>8}{'gap to the best of 2017':>26}")
+    for name in (*shown, "small start"):
+        rate, middle = CHOSEN[name.removesuffix(", same time")], statistics.median(found[name])
+        print(f"{name:20}{rate:6g}{middle:8.2f}{best - max(found[name]):26.2f}")
     times = (f"{name} {statistics.median(cost['ratios'][name]):.1f}" for name in SAME_TIME)
     print(f"time of a step, where that of 2017 is 1: {', '.join(times)}")
     return sum(max(found[name]) < best for name in ALONE)
@@ -426,18 +432,19 @@ def draw_long() -> float:
     for number, name in enumerate(("2017", "no positions", "window", "rotary", "all")):
         rows = [[row["places"][place] for place in PLACES] for row in rows_of(name)]
         middle = [statistics.median(column) for column in zip(*rows, strict=True)]
-        (line,) = ax.plot(list(PLACES), middle, seeds.MARKERS[number] + "-", label=name)
+        x = [place + 0.07 * (number - 2) for place in range(len(PLACES))]  # side by side
+        (line,) = ax.plot(x, middle, seeds.MARKERS[number] + "-", label=name)
         for row in rows:
-            ax.plot(list(PLACES), row, ".", color=line.get_color(), alpha=0.5)
+            ax.plot(x, row, ".", color=line.get_color(), alpha=0.5)
         print(f"{name:18}" + "".join(f"{one:12.2f}" for one in middle))
     ways = {"as in training": "none", "slow ones slower": "slow", "fast ones slower": "fast"}
-    print(
-        f"\nrotary, places 257 to 512; these features turn four times as slowly:\n{'':18}", end=""
-    )
-    print("".join(f"{way:>12}" for way in ways.values()))
+    print("\nrotary, 65 to 128 -> 257 to 512; these features turn four times as slowly:")
+    print(f"{'':10}" + "".join(f"{way:>16}" for way in ways.values()))
     for one in read(LESSON, "turned"):
-        print(f"seed {one['seed']:<13}" + "".join(f"{one[way][-1]:12.2f}" for way in ways))
+        pairs = (f"{one[way][0]:.2f} -> {one[way][-1]:.2f}" for way in ways)
+        print(f"seed {one['seed']:<5}" + "".join(f"{pair:>16}" for pair in pairs))
     ax.axvline(0.5, color=plots.GREY, linewidth=1, linestyle="--", label="trained up to here")
+    ax.set_xticks(range(len(PLACES)), PLACES)
     ax.set(xlabel="place in the text", ylabel="bits per token")
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return _rise("rotary")
