@@ -84,10 +84,10 @@ class Translator(nn.Module):
         returns    (B, T, d_model)  √d_model times the tokens' rows, plus sinusoidal positions; all
                                     of it in the dtype of the rows, which need not be float32
         """
-        # exercise: about 5 lines
         x = embedding(tokens)  # (B, T, d_model)
         wide = torch.promote_types(x.dtype, torch.float32)  # bfloat16 cannot count beyond 256
         positions = torch.arange(x.shape[1], dtype=wide, device=x.device)
+        # exercise: about 2 lines
         x = x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2]).to(x.dtype)
         return self.dropout(x)
 
@@ -168,6 +168,11 @@ def append_best(read, logits):
     read     (B, T)              ids so far, from BOS on
     logits   (B, T, vocab_size)  scores of what follows each of them
     returns  (B, T + 1)          a row whose last id is EOS or PAD goes on with PAD
+
+    >>> logits = torch.eye(6)[torch.tensor([[0, 5], [0, 5]])]  # last, token 5 is the best
+    >>> append_best(torch.tensor([[1, 8], [1, 2]]), logits)
+    tensor([[1, 8, 5],
+            [1, 2, 0]])
     """
     # exercise: about 3 lines
     ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)  # (B,)

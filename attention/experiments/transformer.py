@@ -141,6 +141,11 @@ def train_positions(
     return result
 
 
+def train_depth(n_layers: int, seed: int, Transformer: Model, steps: int = STEPS) -> dict[str, Any]:
+    """Train a Transformer with so many layers in each stack."""
+    return _train(Transformer, translators.SMALL | {"n_layers": n_layers}, seed, steps)[0]
+
+
 def train_tables(
     generator: str, start: float, seed: int, Transformer: Model, steps: int = STEPS
 ) -> dict[str, Any]:
@@ -282,16 +287,18 @@ def three_tests(Transformer: Model) -> None:
     with evaluation(model):
         before, after = model(batch.source, batch.target), model(batch.source, other)
         padded = model(wider, batch.target)
-    for text, one, two in (
-        ("scores up to position 5 as before: ", before[:, :6], after[:, :6]),
-        ("scores after position 5 as before: ", before[:, 6:], after[:, 6:]),
-        ("with 4 more PAD after the source:   ", before, padded),
-    ):
-        print(text, torch.allclose(one, two, atol=1e-5))
     pairs = corpus.train[-8:]
     losses = translators.train(model, 60 * [corpus.batch(pairs)], 60, masked_cross_entropy)
     written = translators.translations(model, corpus, pairs)
     right = sum(text == pair[2] for text, pair in zip(written, pairs, strict=True))
+    close = functools.partial(torch.allclose, atol=1e-5)
+    first, later = (before[:, :6], after[:, :6]), (before[:, 6:], after[:, 6:])
+    for text, passed in (
+        ("other letters from position 5 on: scores up to it unchanged", close(*first)),
+        ("                                  scores after it changed  ", not close(*later)),
+        ("4 more PAD after the source:      scores unchanged         ", close(before, padded)),
+    ):
+        print(f"{text}  {'yes' if passed else 'no'}")
     print(f"one batch of 8: loss {losses[0]:.2f} to {losses[-1]:.3f} after 60 steps; {right} right")
 
 
@@ -328,8 +335,7 @@ def every_head(weights: dict[str, Tensor], words: list[str], letters: list[str])
             plots.heatmap(heads[head], ax, title, letters, words, colorbar=False)
             ax.set(xlabel="", ylabel="")
             ax.tick_params(axis="x", rotation=60)
-            if layer == 1:
-                plots.mark(ax, (e_of_ein, e_of_ein), (0, len(words) - 1))
+            plots.mark(ax, (e_of_ein, e_of_ein), (0, len(words) - 1))
     last = heads[:, e_of_ein]  # (H, T_k)
     print("the “e” of ein, last layer, weight on:", *words)
     for head, shares in enumerate(last.tolist()):
@@ -343,15 +349,19 @@ def without_the_shift(Transformer: Model, Peeking: Model) -> None:
     Data, steps and seeds are kept.
     """
     corpus = numbers()
-    few = corpus.test_by_digits(1)[3]
+    few, shown = corpus.test_by_digits(1)[3], list[str]()
     for kind, label in ((Transformer, "with the shift"), (Peeking, "without the shift")):
         ends = []
         for seed in SEEDS:
             model, _ = _untrained(kind, seed)
             batches = corpus.batches(16, 25, seed)
             ends.append(translators.train(model, batches, 25, masked_cross_entropy)[-1])
-        print(f"{label:<18} loss after 25 steps, three seeds:", *(f"{end:.3f}" for end in ends))
+        shown.append(
+            f"{label:<18} loss after 25 steps, three seeds: "
+            + " ".join(f"{end:.3f}" for end in ends)
+        )
     written = translators.translations(model, corpus, few)[0]
+    print(*shown, sep="\n")  # below the bars of all trainings
     print("wanted:", few[0][2], "  written:", written[:40])
 
 
@@ -361,7 +371,7 @@ def three_uses(weights: dict[str, Tensor], words: list[str], letters: list[str])
     The arguments are what `weights_for` returns, for 931.
     """
     reads = ["BOS", *letters[:-1]]
-    axes: list[Axes] = [*plots.panels(columns=3, width=3.6, height=5.4, share=False)]
+    axes: list[Any] = [*plots.panels(columns=3, width=3.6, height=5.4, share=False)]
     drawn = (
         ("encoder.layers.1.attention", "encoder", words, words),
         ("decoder.layers.1.attention", "decoder, causal", reads, reads),
@@ -373,8 +383,8 @@ def three_uses(weights: dict[str, Tensor], words: list[str], letters: list[str])
         ax.tick_params(axis="x", rotation=60)
     e_of_ein = _e_of_ein(letters)
     plots.mark(axes[2], (e_of_ein, e_of_ein), (0, len(words) - 1))
-    axes[1].tick_params(axis="x", rotation=0, labelsize=7)
-    axes[1].get_xticklabels()[0].set_horizontalalignment("right")  # BOS is wider than a letter
+    axes[1].get_gridspec().set_width_ratios((1, 2, 1))
+    axes[1].set(xticks=[], xlabel="the same letters")
     return axes
 
 
@@ -422,7 +432,7 @@ def tied_tables() -> Axes:
         ax.plot(range(10, 301, 10), row["losses"], style, color=colour, label=name)
         shares = "  ".join(f"{share:.2f}" for share in row["by digits"])
         print(f"{label:<16}  {row['parrot']:20.2f}   {shares}")
-    ax.set(yscale="log", xlabel="step", ylabel="nats per letter")
+    ax.set(yscale="log", xlabel="step", ylabel="loss, nats per letter")
     plots.legend(ax, fontsize=9)
     return ax
 
@@ -504,6 +514,11 @@ EXPERIMENTS = {
         + [SHORT_POINT],
         run=train_positions,
         again=SHORT_POINT,
+    ),
+    "one layer": Experiment(
+        points=[*seeded(SEEDS, n_layers=1), {"n_layers": 1, "seed": 0, "steps": SHORT}],
+        run=train_depth,
+        again={"n_layers": 1, "seed": 0, "steps": SHORT},
     ),
     "tied tables": Experiment(
         points=[

@@ -295,25 +295,39 @@ def _gradients(depth: int, norm: str, skip: bool, seed: int) -> tuple[list[float
     return norms, cosines.mean().item()
 
 
+def _print_ends(runs: dict[str, dict[int, list[tuple[list[float], float]]]]) -> None:
+    """Print gradients of the first and last layer, and cosines between positions, by name."""
+    print("gradient, 3 stacks:  first of 12 layers     first of 48            last of 48")
+    for name, of in runs.items():
+        ends = [
+            [norms[end] for norms, _ in of[depth]] for depth, end in ((12, 0), (48, 0), (48, -1))
+        ]
+        print(f"{name:<21}" + "   ".join("  ".join(f"{one:.3f}" for one in some) for some in ends))
+    print("\ncosine, 3 stacks:    after 4 layers         after 12               after 48")
+    for name, of in runs.items():
+        alike = [[f" {cosine:.2f}" for _, cosine in of[depth]] for depth in (4, 12, 48)]
+        print(f"{name:<20}", "   ".join("  ".join(some) for some in alike))
+
+
 def deep_stacks() -> None:
     """Draw the gradients of untrained stacks of 1 to 48 encoder layers, which classify noise.
 
     Varied: skip connections on or off, norms before or after. Input and start are kept; three
-    seeds. Printed: the ends of the right panel, and the cosines between positions after 48 layers.
+    seeds. Printed: gradients of the first and last layer, and the cosines between positions.
     """
-    depths, first, every = (1, 2, 4, 8, 16, 32, 48), {}, {}
-    print(
-        "48 layers, three stacks:  first layer's gradient      last layer's                cosines"
-    )
+    depths, runs = (1, 2, 4, 8, 12, 16, 32, 48), {}
     for skip in (True, False):
         for norm in ("pre", "post"):
-            name = f"{norm}-norm" + ("" if skip else ", no skip")
-            runs = {d: [_gradients(d, norm, skip, seed) for seed in range(3)] for d in depths}
-            first[name] = [[runs[depth][seed][0][0] for depth in depths] for seed in range(3)]
-            every[name] = [norms for norms, _ in runs[48]]
-            ends = ("  ".join(f"{run[end]:6.3f}" for run in every[name]) for end in (0, -1))
-            alike = "  ".join(f"{cosine:.2f}" for _, cosine in runs[48])
-            print(f"{name:<20}", *ends, alike, sep="    ")
+            runs[f"{norm}-norm" + ("" if skip else ", no skip")] = {
+                depth: [_gradients(depth, norm, skip, seed) for seed in range(3)]
+                for depth in depths
+            }
+    _print_ends(runs)
+    first = {
+        name: [[of[depth][seed][0][0] for depth in depths] for seed in range(3)]
+        for name, of in runs.items()
+    }
+    every = {name: [norms for norms, _ in of[48]] for name, of in runs.items()}
     axes = plots.panels(columns=2, width=4.1, height=3.0)
     seeds.curves(first, depths, axes[0], "gradient of the first layer")
     seeds.curves(every, range(1, 49), axes[1], "gradient of each of 48 layers")
@@ -323,6 +337,8 @@ def deep_stacks() -> None:
             line.set(color=like.get_color(), linestyle="--")
             band.set_color(like.get_color())
     axes[0].set(ylabel="norm of the gradient")
+    axes[0].axvline(12, color=plots.GREY, linewidth=1)
+    axes[0].annotate("trained below", (12, 5e-3), (4, 0), textcoords="offset points", fontsize=8)
     plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 
@@ -344,7 +360,7 @@ def three_runs(EncoderLayer: Callable[..., nn.Module]) -> Axes:
 
     Task, sizes, seed and 90 steps are kept; one run each. The whole sweep: `rates`.
     """
-    curves = {}
+    curves: dict[str, Tensor] = {}
     for name, pre_norm, warm_up in (
         ("pre-norm", True, 1),
         ("post-norm", False, 1),
@@ -353,7 +369,8 @@ def three_runs(EncoderLayer: Callable[..., nn.Module]) -> Axes:
         make = functools.partial(EncoderLayer, *SIZES, pre_norm, fused=True)
         _, losses = train(make, pre_norm, warm_up=warm_up, label=name)
         curves[name] = torch.tensor(losses).unfold(0, 10, 5).mean(dim=1)
-        print(f"{name:<19} loss of the last ten steps {curves[name][-1]:.2f}")
+    for name, means in curves.items():
+        print(f"{name:<19} loss of the last ten steps {means[-1]:.2f}")
     ax = plots.lines(range(5, 86, 5), curves, xlabel="step", ylabel="loss, nats per digit")
     _guessing(ax)
     ax.set_ylim(bottom=0)
@@ -393,10 +410,14 @@ def add_and_norm() -> None:
         for number, norm in enumerate(NORMS):
             label = "no norm" if norm == "none" else f"{norm}-norm"
             found = seeds.where(apart, skip=skip, norm=norm)
-            seeds.sweep(found, "rate", "last", ax, label, number=number)
+            means: Any = seeds.sweep(found, "rate", "last", ax, label, number=number).lines[-1]
+            cut = {row["rate"] for row in found if row["last"] >= 4}  # a mean of them says nothing
+            kept = [math.nan if x in cut else y for x, y in zip(*means.get_data(), strict=True)]
+            means.set_ydata(kept)
         _guessing(ax)
         ax.set(title=f"{name} skip connections", xlabel="learning rate")
     axes[0].set(ylabel="loss at the end, nats per digit", ylim=(-0.05, 4.1))
+    axes[0].set_yticks(range(5), ["0", "1", "2", "3", "≥ 4"])
     plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 
@@ -439,6 +460,16 @@ EXPERIMENTS = {
         ],
         run=train_one,
         again={"norm": "none", "skip": True, "rate": 0.003, "seed": 1},
+    ),
+    "few layers, no skips": Experiment(
+        points=[
+            point
+            for norm in ("pre", "post")
+            for n_layers in (1, 2, 4)
+            for point in seeded(SEEDS, norm=norm, skip=False, rate=0.003, n_layers=n_layers)
+        ],
+        run=train_one,
+        again={"norm": "pre", "skip": False, "rate": 0.003, "n_layers": 1, "seed": 1},
     ),
     "gradients scaled": Experiment(
         points=[

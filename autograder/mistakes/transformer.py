@@ -290,13 +290,7 @@ def writes_into_the_scores(read, logits):
     return _append(read, logits[:, -1].argmax(1))
 
 
-SHORT = "no sentence of the check goes beyond position 256, up to which bfloat16 counts"
 EQUIVALENT = {
-    "Translator: with one call of `promote_types` left out: wide = x.dtype": SHORT,
-    "Translator: without `dtype` in one call of `arange`: positions = torch.arange(x.shape[1], "
-    "device=x.device)": "whole numbers give sinusoids in float32: a step in float32 is no mistake",
-    "Translator: with two arguments of one call of `promote_types` exchanged: wide = "
-    "torch.promote_types(torch.float32, x.dtype)": "the wider of two dtypes has no order",
     "masks_from_tokens: whose result is cut off from the gradient: return (source_mask.detach(), "
     "(target_mask & causal_mask(target.shape[1], target.device)).detach())": "masks are bool",
     "masks_from_tokens: with `source` once where `target` belongs: return (source_mask, "
