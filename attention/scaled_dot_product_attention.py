@@ -32,8 +32,6 @@ def softmax_gradient_norm(scores):
     scores   (..., T_k)  one row of scores per query
     returns  (...)       Frobenius norm of each row's Jacobian, J[i, j] = d weights[i] / d scores[j]
 
-    The Jacobian of softmax is diag(weights) - weights · weightsᵀ, a (T_k, T_k) matrix.
-
     >>> softmax_gradient_norm(torch.tensor([[0.0, 0.0], [0.0, math.log(3)]]))
     tensor([0.5000, 0.3750])
     """

@@ -11,8 +11,8 @@
 # - say what queries, keys and values gain by matrices of their own,
 # - compare recurrence, convolution and attention: cost, sequential steps, longest path.
 #
-# **Time** 72 minutes, ★ 20 more · **Points** 14 · **GPU** not needed · **You need** lessons 00 and
-# 04
+# **Time** 72 minutes, ★ 20 more · **Points** 14, of which 4 are for an exercise with a star ·
+# **GPU** not needed · **You need** lessons 00 and 04
 
 # %%
 import math
@@ -37,6 +37,8 @@ largest = experiments.weights_of_random_keys(lengths=(4, 64, 1024))
 # At *d* = 1024 nearly all the weight goes to one key. Nothing matches; the vectors are merely long.
 #
 # ## How large is a dot product?
+# How fast do the scores grow with *d*? First measure them.
+#
 # ### Exercise 5.1 · `dot_product_statistics`
 # ●○○ easy · 5 minutes · 1 point
 #
@@ -117,8 +119,8 @@ moving.scale()
 # -\,p_i\,p_j & i \ne j \end{cases}$$
 #
 # Compute its size, the Frobenius norm: the root of the sum of all squared entries. `scores` may
-# have any number of leading axes: `(..., T_k)` gives `(...)`. When one weight is 1 and the others
-# are 0, every entry vanishes.
+# have any number of leading axes: `(..., T_k)` gives `(...)`. What is every entry when one weight
+# is 1 and the others are 0?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -146,8 +148,9 @@ ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 # %% [markdown]
 # *Size of the softmax's Jacobian against the length of the vectors, both axes logarithmic; lines
 # are medians, bands hold the middle half of the queries.* With scores divided by √d it keeps its
-# size. Without the division the median falls below 10⁻⁹, and with it most gradients on their way
-# from the context to queries and keys. Such a softmax is **saturated**.
+# size. Without the division the median falls below 10⁻⁹. Gradients pass from the context to queries
+# and keys through this matrix, so for at least half of the queries they nearly vanish, too. Such a
+# softmax is **saturated**.
 #
 # ## Scaled dot-product attention
 # The formula of the Transformer divides the scores of queries and keys with *d_k* entries by √*d_k*
@@ -297,7 +300,7 @@ experiments.spreads_in_the_translator()
 # *Entries: the root mean square of a query's numbers. Spread: the standard deviation of one query's
 # undivided scores.* The entries are far smaller than 1, so for *d* = 64 the scores spread by about
 # a half, not by 8. After the division by 8 all weights are nearly equal. That fits lesson 04, where
-# twice the rate made up for it, though this cause was not tested alone. Dividing by √d assumes
+# twice the rate made up for it. We did not test this cause alone. Dividing by √d assumes
 # independent entries of variance 1. That holds, at best, at the **start** of training; later,
 # scores may grow again.
 #
@@ -311,8 +314,8 @@ found = experiments.weight_on_itself(scaled_dot_product_attention)
 
 # %% [markdown]
 # Every token looks mostly at itself: $x_i \cdot x_i$ is about *d*, its products with other tokens
-# only about ±√*d*. Thus *it* gets next to nothing from *animal*. So each role gets a matrix of its
-# own, and a token can look for something other than itself:
+# only about ±√*d*. Thus *it* gets next to nothing from *animal*. What a token looks for must differ
+# from what it is, so each role gets a matrix of its own:
 #
 # ![The rows of x, one a word, go through three matrices: q = x W_q is what a word looks for, k = x
 # W_k how it is found, v = x W_v what it tells. The query of it and the key of animal give a score,
@@ -341,7 +344,8 @@ ax = experiments.projections()
 # %% [markdown]
 # *Loss after 300 steps for six ways to make q, k and v, three seeds each.* Two matrices, one for
 # the queries and one for the keys, bring it close to 0. One for the values is not needed here (open
-# question 1 asks why). The Transformer gives each role a projection:
+# question 1 asks why); lesson 07 needs it, to make values shorter. The Transformer gives each role
+# a projection:
 #
 # $$q = x\,W_q, \qquad k = x\,W_k, \qquad v = x\,W_v$$
 #
@@ -354,8 +358,7 @@ ax = experiments.projections()
 #
 # Write the head: three `nn.Linear` without bias, named `W_q`, `W_k` and `W_v`, and a `forward` that
 # attends. `forward` may call your `scaled_dot_product_attention` or PyTorch's own,
-# `F.scaled_dot_product_attention`, whose mask is called `attn_mask`. Your head must also work when
-# scores reach several hundred.
+# `F.scaled_dot_product_attention`, whose mask is called `attn_mask`.
 #
 # <details><summary>Hint 1 · the shapes</summary>
 #
@@ -376,7 +379,8 @@ check.SelfAttentionHead(SelfAttentionHead)
 
 # %% [markdown]
 # ### Looking is not mutual
-# With one matrix for queries and keys, scores are symmetric. With two they need not be.
+# The word *it* should look at *animal*. Must *animal* then look at *it*? With one matrix for both,
+# the score $x_i W W^\top x_j^\top$ is the same both ways. With two it need not be.
 
 # %% demo=true
 torch.manual_seed(6)
@@ -401,16 +405,9 @@ compare(prediction, outcome, "context of Sam")
 # *Sam* is the same. This is **permutation equivariance**: attention alone does not know the order
 # of the words.
 #
-# ### Cross-attention
-# In a translator, the German words look at the English ones. It is the same call with two
-# sequences: `x` asks, `memory` answers.
-
-# %% demo=true
-memory = torch.randn(1, 500, 16)
-context = scaled_dot_product_attention(head.W_q(x), head.W_k(memory), head.W_v(memory))
-print("3 queries, 500 keys: a context of shape", tuple(context.shape))
-
-# %% [markdown]
+# In **cross-attention** the queries come from one sequence, keys and values from another. So in a
+# translator the German words look at the English ones.
+#
 # ## What it costs
 # ### Exercise 5.6 · `attention_multiplications`
 # ●○○ easy · 4 minutes · 1 point
@@ -467,13 +464,14 @@ ax = experiments.reach(SelfAttentionHead)
 # input is 1. The vertical axis is logarithmic, with a line for each of three seeds.* In the GRU it
 # falls below one in a hundred million (training can change this: the GRU of lesson 02 held on to
 # nine words). The convolution reads five positions and nothing beyond. Attention is **flat**: a
-# word 39 places back counts as much as the one before.
+# word 39 places back counts as much as the one before. (Only the last word counts more, because it
+# also makes the query.)
 #
 # ![Eight tokens, and the shortest path from the first to the last. Recurrent network: seven steps
 # along a chain. Dilated convolution of width 2: three layers, with steps of 1, 2 and 4 positions.
 # Self-attention: one layer.](figures/path_lengths.svg)
 #
-# Up to constant factors, for *T* vectors of *d* numbers (Vaswani and colleagues, table 1):
+# Up to constant factors, for *T* vectors of *d* numbers (Vaswani and colleagues, section 4):
 #
 # | layer | multiplications | sequential steps | longest path |
 # |---|---|---|---|
@@ -484,11 +482,10 @@ ax = experiments.reach(SelfAttentionHead)
 # ## Your translator so far
 # From here to lesson 10 your translator changes step by step, and each step adds a row to a table.
 # The task is harder than in lessons 02 and 03: numbers of up to **nine** digits, in German up to
-# 101 letters. As before, 20 000 numbers, 300 steps of lesson 02's loop and three runs.
+# 101 letters. As before, we train three times on 20 000 numbers, for 300 steps of lesson 02's loop.
 #
 # In this lesson's row the decoder asks with a query of its own, and the words have keys and values
-# of their own: three matrices, as in 5.5. (The source is read by two RNNs of 32 numbers each, as in
-# lesson 04; in lesson 03 they had 64.)
+# of their own: three matrices, as in 5.5.
 
 # %% demo=true
 from attention.experiments import translator_so_far
@@ -517,12 +514,11 @@ outcome = translator_so_far.matrices_and_division()
 compare(prediction, outcome, "with W_q and W_k, dividing")
 
 # %% [markdown]
-# *Share of test numbers translated without error, six runs a row; blue is divided, orange not. Two
-# rows start with another `W_q`. The rows without a matrix are those of lesson 04.* At this learning
-# rate, dividing hurts without matrices. With `W_q` and `W_k` it helps: divided, all six runs get at
-# least 0.94 of the five-digit and 0.92 of the six-digit numbers right; undivided, they scatter from
-# 0.04 to 0.97 and from 0 to 0.96. `W_v` then adds nothing. Why does it help? Are the undivided
-# scores too large at the start?
+# *Share of test numbers translated without error, six runs a row; blue is divided, orange not. The
+# rows without a matrix are those of lesson 04.* At this learning rate, dividing hurts without
+# matrices. With `W_q` and `W_k` it helps: divided, all six runs get at least 0.94 of the five-digit
+# numbers right; undivided, they scatter from 0.04 to 0.97. Six runs show no further gain from
+# `W_v`. Why does it help? Are the undivided scores too large at the start?
 
 # %% demo=true
 experiments.spreads_in_the_translator("qk")
@@ -530,11 +526,10 @@ experiments.spreads_in_the_translator("qk")
 # %% [markdown]
 # No: they spread by 0.12 to 0.15 only. But dividing by 8 does two things. The scores start 8 times
 # smaller, and each step changes them 8 times less, because Adam's steps do not shrink with the
-# gradient (lesson 11). The rows in the middle take these apart: undivided, `W_q` starts 8 times
-# smaller; divided, 8 times larger. With small steps (the two blue rows), one of twelve runs stays
-# below 0.4 at five digits; with large steps, six of twelve. With a small start it is three of
-# twelve; with a large start, four. So here the division helps mainly by **smaller steps**; a
-# smaller start alone changes nothing.
+# gradient (lesson 11). The last row printed above has small steps only: undivided, but `W_q` and
+# `W_k` learn at an eighth of the rate. No seed does worse than at the full rate, and five of six
+# get at least 0.97 right. So **smaller steps** alone seem to do most of what the division does
+# here. With six runs a row this is a hint, not a proof.
 #
 # ## Something of your own
 # Write attention by hand. Choose a sentence of five to ten words and a rule, such as "a pronoun
@@ -553,16 +548,16 @@ from attention.provided.figures import plots
 # division by √*d*, scores start at a size at which gradients pass through the softmax. In
 # self-attention, queries, keys and values come from one sequence, through a matrix each; in
 # cross-attention, keys and values come from another. In the translator, at the rate we used,
-# dividing pays only together with matrices for queries and keys, and mostly because each step then
-# changes the scores less. Attention does not know the order of the words. Any two words are one
-# step apart, but the cost grows with T_q · T_k.
+# dividing pays only together with matrices for queries and keys, and probably because each step
+# then changes the scores less. Attention does not know the order of the words. Any two words are
+# one step apart, but the cost grows with T_q · T_k.
 #
 # **Next** [06 · Who may look at whom?](../06_masked_attention/06_masked_attention.ipynb) There the
 # mask decides what each word may see.
 #
 # ## Open questions
 # 1. In the task of the eight items, why does it cost nothing to leave `W_v` out
-#    (`experiments.fetch("q k", seed=0)`)? And what is `W_v` for, then?
+#    (`experiments.fetch("q k", seed=0)`)?
 # 2. Is a matrix for the queries necessary, or only faster
 #    (`experiments.fetch("k v", seed=0, steps=1200)`)?
 # 3. Divide by *d* instead of √*d*
@@ -574,12 +569,11 @@ from attention.provided.figures import plots
 #
 # 1. It learns as well: 0.000 for seeds 0 to 2. The read-out is a matrix after the attention, and
 #    weighted averages of $x W_v$ are weighted averages of $x$, times $W_v$, so one matrix can do
-#    the work of both. `W_v` pays where it makes the values *shorter*, as in the heads of lesson 07.
-# 2. Only faster, here: after 1200 steps the loss is 0.02 for seeds 0 to 2. $x W_k^\top x^\top$ and
-#    $x W_q W_k^\top x^\top$ can be the same numbers when the matrices are as wide as *x*.
-# 3. Hardly: 0.93 to 0.94 after 120 steps, at 512 and at 64, for seeds 0 to 2 (divided by √*d*:
-#    0.002 at 512, 0.12 to 0.30 at 64). The scores start too small, and so do the gradients. With a
-#    rate *d* times larger it learns: 0.002 at 512, 0.04 to 0.08 at 64.
+#    the work of both. 2. Only faster, here: after 1200 steps the loss is 0.02 for seeds 0 to 2. $x
+#    W_k^\top x^\top$ and $x W_q W_k^\top x^\top$ can be the same numbers when the matrices are as
+#    wide as *x*. 3. Hardly: 0.93 to 0.94 after 120 steps, at 512 and at 64, for seeds 0 to 2
+#    (divided by √*d*: 0.002 at 512, 0.12 to 0.30 at 64). The scores start too small, and so do the
+#    gradients. With a rate *d* times larger it learns: 0.002 at 512, 0.04 to 0.08 at 64.
 #
 # </details>
 
@@ -599,13 +593,14 @@ from attention.provided.figures import plots
 #
 # - a product $c = p\,v$ sends $g_p = g_c\,v^\top$ to its left factor, and $p^\top g_c$ to its
 #   right;
-# - the softmax multiplies by its Jacobian of exercise 5.2, row by row:
-#   $g_{s,i} = p_i\,\big(g_{p,i} - \sum_j p_j\,g_{p,j}\big)$.
+# - the softmax multiplies by its Jacobian of exercise 5.2, row by row. Write out
+#   $\sum_j J_{ij}\,g_{p,j}$: what can be taken out of the sum?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Go backwards: context, weights, scores, then queries and keys. The division by √d_k stands between
-# the scores and q, k, so it also appears in their gradients.
+# Go backwards: context, weights, scores, then queries and keys. The gradient of a score is
+# $p_i\,\big(g_{p,i} - \sum_j p_j\,g_{p,j}\big)$. The division by √d_k stands between the scores and
+# q, k, so it also appears in their gradients.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -624,8 +619,8 @@ from attention.scaled_dot_product_attention import attention_backward
 check.attention_backward(attention_backward)
 
 # %% [markdown]
-# Because of the factor $p_i$, a score with weight 0 receives no gradient. Where a weight is 1, the
-# bracket is 0. That is why training stopped above where scores were large.
+# A score with weight 0 receives no gradient, nor does one with weight 1. That is why training
+# stopped above where scores were large.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, section 3.2.1 and its footnote on the

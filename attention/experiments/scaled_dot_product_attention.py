@@ -28,8 +28,7 @@ ABLATED: tuple[dict[str, Any], ...] = (  # which have a matrix, whether scores a
     {"matrices": "qk", "divided": True},
     {"matrices": "qkv", "divided": False},
     {"matrices": "qkv", "divided": True},
-    {"matrices": "qk", "divided": False, "start": 0.125},  # as small at the start as divided ones
-    {"matrices": "qk", "divided": True, "start": 8.0},
+    {"matrices": "qk", "divided": False, "rate": 0.125},  # steps as small as divided ones
 )
 ITEMS, CONTENT = 8, 4  # of the second task: items in a row, numbers that each item holds
 
@@ -141,7 +140,14 @@ def spread_of_dot_products(dot_product_statistics: Callable[..., Any]) -> dict[i
         heights, edges, _ = ax.hist(products, histtype="step", linewidth=1.5, **shape)
         half = heights.max() / 2
         place = edges[(heights >= half).nonzero()[0][-1] + 1], half
-        ax.annotate(f"d = {d}", place, (6, 3), textcoords="offset points", fontsize=9)
+        ax.annotate(
+            f"d = {d}",
+            place,
+            (6, 3),
+            textcoords="offset points",
+            fontsize=9,
+            color=ax.patches[-1].get_edgecolor(),
+        )
     ax.set(xlabel="dot product", ylabel="density")
     return variances
 

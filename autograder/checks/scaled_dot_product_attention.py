@@ -78,7 +78,7 @@ def _rows(q, k):
     rests_on=(
         "scores may have any number of leading axes",
         "the root of the sum of all squared entries",
-        "one weight is 1 and the others are 0, every entry vanishes",
+        "What is every entry when one weight is 1 and the others are 0?",
     ),
 )
 def softmax_gradient_norm(student, draw):
@@ -303,7 +303,7 @@ def _head(x, W_q, W_k, W_v, mask=None):
         "queries, keys and values are three views of the same sequence",
         "bool that broadcasts to (B, T, T); True = may attend",
         "each role gets a matrix of its own",
-        "Your head must also work when scores reach several hundred",
+        "A forbidden key must get the weight 0",
     )
 )
 def SelfAttentionHead(student, draw):  # noqa: N802
