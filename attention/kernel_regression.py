@@ -235,7 +235,8 @@ def learn_bandwidth(start, x_train, y_train):
 
     start             the bandwidth to begin with
     x_train, y_train  (T_k,), (T_k,)
-    returns           a pair (bandwidth, loss) for each step, from before it is taken
+    returns           the trained model, and a pair (bandwidth, loss) for each step, from before it
+                      is taken
     """
     model, path = LearnedBandwidth(start), []
     optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
@@ -245,7 +246,7 @@ def learn_bandwidth(start, x_train, y_train):
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    return path
+    return model, path
 
 
 # Inputs on which a wrong answer shows

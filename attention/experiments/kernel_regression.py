@@ -3,6 +3,7 @@
 The data are a shelf of four books, which the notebook writes down, and the level of a river.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -94,38 +95,73 @@ def fit(predict: Predict, bandwidth: float, ax: Axes | None = None, legend: bool
     return ax
 
 
-def fits(predict: Predict, *bandwidths: float) -> list[Axes]:
-    """Draw `fit` for several bandwidths, side by side."""
-    axes = list(plots.panels(1, len(bandwidths), width=4.4, height=2.7))
-    for ax, bandwidth in zip(axes, bandwidths, strict=True):
+def extremes(predict: Predict) -> list[Axes]:
+    """Draw `fit` for a tiny bandwidth and for a huge one, side by side."""
+    return _beside((predict, 0.001), (predict, 100.0))
+
+
+def before_and_after(*models: Any) -> list[Axes]:
+    """Draw `fit` for models that hold their bandwidth themselves, side by side."""
+    return _beside(*((_held(model), model.log_bandwidth.exp().item()) for model in models))
+
+
+def _held(model: Callable[..., Tensor]) -> Predict:
+    return lambda x, x_train, y_train, _: model(x, x_train, y_train)
+
+
+def _beside(*shown: tuple[Predict, float]) -> list[Axes]:
+    axes = list(plots.panels(1, len(shown), width=4.4, height=2.7))
+    for ax, (predict, bandwidth) in zip(axes, shown, strict=True):
         fit(predict, bandwidth, ax, legend=ax is axes[0])
     return axes
 
 
-def kernels(kernel_regression: Callable[..., tuple[Tensor, Tensor]]) -> Any:
-    """Draw the fits of four kernels with two bandwidths, on the same readings.
+def in_the_gap(learn_bandwidth: Callable[..., Any]) -> None:
+    """Print the true level twice in the gap, and what models trained on four rivers say there."""
+    moments = torch.tensor([4.25, 3.9])
+    print(f"true level at 4.25 h and 3.9 h: {_listed(true_level(moments), 2)}")
+    for seed in (SEED, 0, 1, 2):
+        model, _ = learn_bandwidth(1.5, *river(seed))
+        predicted = model(moments, *river(seed)).tolist()
+        print(f"predicted for river {seed}:       {_listed(predicted, 2)}")
 
-    Prints for three other rivers the mean squared error from the true level: with each kernel's
-    best bandwidth, and with three times that one.
+
+def _listed(numbers: Any, digits: int = 3) -> str:
+    return " ".join(f"{float(number):.{digits}f}" for number in numbers)
+
+
+def kernels(kernel_regression: Callable[..., tuple[Tensor, Tensor]]) -> Any:
+    """Draw the fits of three kernels, with 0.15 h and with each one's best bandwidth.
+
+    The constant kernel's prediction is a dotted line. Prints for three other rivers each kernel's
+    best bandwidth, and the mean squared error from the true level with it, with three times as
+    much and with a third.
     """
-    axes, names = plots.panels(2, 4, width=2.5, height=2.0), "boxcar epanechnikov gaussian constant"
-    for row, bandwidth in zip(axes, (0.15, 0.6), strict=True):
-        for ax, kernel in zip(row, names.split(), strict=True):
-            fit(_with(kernel_regression, kernel), bandwidth, ax, legend=False)
-            ax.set(title=f"{kernel}, {bandwidth:g} h", ylim=(-2.2, 2.2))
-    for kernel in names.split()[:-1]:
-        found = [_at_best(_with(kernel_regression, kernel), *river(seed)) for seed in (0, 1, 2)]
-        best, wide = ([f"{error:.3f}" for error in errors] for errors in zip(*found, strict=True))
-        print(f"{kernel:<13} error at its best bandwidth: {' '.join(best)}", end="   ")
-        print(f"at three times as much: {' '.join(wide)}")
+    axes, names = plots.panels(2, 3, width=3.3, height=2.2), ("boxcar", "epanechnikov", "gaussian")
+    constant = _with(kernel_regression, "constant")
+    head = ("rivers 0, 1, 2", "best bandwidth (h)", "error there", "3 times as wide")
+    print("".join(f"{title:<22}" for title in head) + "a third as wide")
+    for column, kernel in zip(axes.T, names, strict=True):
+        predict = _with(kernel_regression, kernel)
+        found = [_around_best(predict, *river(seed)) for seed in (0, 1, 2)]
+        print(f"{kernel:<22}" + "     ".join(map(_listed, zip(*found, strict=True))))
+        best = _around_best(predict, *river(SEED))[0]
+        for ax, h, title in zip(column, (0.15, best), ("", "best: "), strict=True):
+            fit(predict, h, ax, legend=False)
+            mean = constant(HOURS, *river(SEED), h)
+            ax.plot(HOURS, mean, ":", color=plots.BLACK, linewidth=1.2, label="constant kernel")
+            ax.set(title=f"{kernel}, {title}{h:.2f} h", ylim=(-1.6, 2.3))
+    flat = [_from_truth(constant, *river(seed), 1.0) for seed in (0, 1, 2)]
+    print(f"{'constant':<22}{'any':<22}{_listed(flat)}")
+    axes[0, 0].legend(fontsize=7, loc="upper right")
     return axes
 
 
-def _at_best(predict: Predict, x_train: Tensor, y_train: Tensor) -> tuple[float, float]:
-    """Error from the true level at the best of BANDWIDTHS, and at three times this bandwidth."""
+def _around_best(predict: Predict, x_train: Tensor, y_train: Tensor) -> list[float]:
+    """The best of BANDWIDTHS; errors from the true level with it, three times and a third of it."""
     found = [_from_truth(predict, x_train, y_train, h).item() for h in BANDWIDTHS]
-    best = min(range(len(found)), key=found.__getitem__)
-    return found[best], _from_truth(predict, x_train, y_train, 3 * BANDWIDTHS[best]).item()
+    best = BANDWIDTHS[min(range(len(found)), key=found.__getitem__)].item()
+    return [best, *(_from_truth(predict, x_train, y_train, k * best).item() for k in (1, 3, 1 / 3))]
 
 
 def _with(kernel_regression: Callable[..., tuple[Tensor, Tensor]], kernel: str) -> Predict:
@@ -133,15 +169,17 @@ def _with(kernel_regression: Callable[..., tuple[Tensor, Tensor]], kernel: str) 
 
 
 def kernel_weights(kernel_regression: Callable[..., tuple[Tensor, Tensor]]) -> Any:
-    """Draw the weights of 12 queries on the 40 readings, for two kernels and two bandwidths."""
-    queries = torch.linspace(0.25, 5.75, 12)  # (T_q,)
-    axes = plots.panels(1, 3, width=3.4, height=3.0)
-    shown = (("gaussian", 0.15), ("boxcar", 0.15), ("gaussian", 0.6))
-    for ax, (kernel, bandwidth) in zip(axes, shown, strict=True):
-        _, weights = kernel_regression(queries, *river(SEED), kernel, bandwidth)
-        title = f"{kernel}, bandwidth {bandwidth:g} h"
-        plots.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries], faint=True)
-        ax.set(xlabel="examples in order of time")
+    """Draw the weights of 12 queries on the 40 readings, for two kernels with 0.15 h."""
+    queries, (hours, level) = torch.linspace(0.25, 5.75, 12), river(SEED)
+    axes = plots.panels(1, 2, width=4.5, height=3.0)
+    for ax, kernel in zip(axes, ("gaussian", "boxcar"), strict=True):
+        _, weights = kernel_regression(queries, hours, level, kernel, 0.15)
+        by_time = torch.full((len(queries), 48), math.nan)  # eight columns an hour
+        by_time[:, (8 * hours).long()] = weights  # the gap stays white
+        labels = [f"{hour:g} h" for hour in queries]
+        plots.heatmap(by_time, ax, f"{kernel}, 0.15 h", labels, colorbar=ax is axes[-1])
+        ax.set_xticks([8 * hour - 0.5 for hour in range(7)], range(7))
+        ax.set(xlabel="keys: hours of the readings")
     return axes
 
 
@@ -190,21 +228,41 @@ def three_rivers(
     """
     axes, factors = plots.panels(1, 3, width=3.4, height=2.8), []
     for seed, ax in enumerate(axes):
-        curves = errors(predict, leave_one_out_loss, *river(seed))
-        plots.lines(BANDWIDTHS, curves, ax, f"river {seed}", xlabel="bandwidth (h)", log=True)
-        ax.get_legend().remove()
-        ends = [learn_bandwidth(start, *river(seed))[-1] for start in (1.5, 0.3, 0.01)]
-        ax.plot(*zip(*ends, strict=True), "ok", label="training ended")
-        truth = curves["from the true level"]
-        best = BANDWIDTHS[truth.argmin()], truth.min()
-        ax.plot(*best, "*k", markersize=11, label="best for true level")
-        factors.append(_compare(f"river {seed}", predict, river(seed), curves, ends))
+        x_train, y_train = river(seed)
+        curves = errors(predict, leave_one_out_loss, x_train, y_train)
+        ends = [learn_bandwidth(start, x_train, y_train)[1][-1] for start in (1.5, 0.3, 0.01)]
+        bandwidth, _ = ends[0]
+        learned = (predict(HOURS, x_train, y_train, bandwidth) - true_level(HOURS)).square().mean()
+        factor = learned / curves["from the true level"].min()
+        factors.append(factor.item())
+        best = _draw_errors(ax, curves, ends, learned)
+        ax.set(title=f"river {seed}, factor {factor:.2f}")
+        ended = _listed([bandwidth for bandwidth, _ in ends])
+        print(
+            f"river {seed}: learned from 1.5, 0.3, 0.01 h: {ended} h; best {best:.3f} h", end="; "
+        )
+        print(f"factor {factor:.2f}")
     axes[0].set(ylabel="mean squared error")
-    plots.legend(axes[0], fontsize=8, loc="upper left")
-    narrow = [learn_bandwidth(0.01, *river(other))[-1] for other in range(20)]
+    axes[-1].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    narrow = [learn_bandwidth(0.01, *river(other))[1][-1] for other in range(20)]
     stuck = sum(bandwidth < 0.05 for bandwidth, _ in narrow)
     print(f"from 0.01 h training stays below 0.05 h in {stuck} of 20 rivers")
     return max(factors)
+
+
+def _draw_errors(ax: Axes, curves: dict[str, Tensor], ends: Any, learned: Tensor) -> float:
+    """Draw the curves and their points on a scale of factors; returns the best bandwidth."""
+    for (name, curve), style in zip(curves.items(), (":", "-", "--"), strict=True):
+        ax.plot(BANDWIDTHS, curve, style, label=name)
+    truth = curves["from the true level"]
+    best = BANDWIDTHS[truth.argmin()].item()
+    ax.plot(*zip(*ends, strict=True), "ok", label="training ended")
+    ax.plot(ends[0][0], learned, "ok", markerfacecolor="white", label="true error there")
+    ax.plot(best, truth.min(), "*k", markersize=9, label="smallest true error")
+    ax.set(xlabel="bandwidth (h)", xscale="log", yscale="log", ylim=(0.01, 0.7))
+    ax.set_yticks([0.01, 0.03, 0.1, 0.3], ["0.01", "0.03", "0.1", "0.3"])
+    ax.set_yticks([], minor=True)
+    return best
 
 
 def errors(
@@ -226,14 +284,3 @@ def errors(
 
 def _from_truth(predict: Predict, x_train: Tensor, y_train: Tensor, bandwidth: Any) -> Tensor:
     return (predict(HOURS, x_train, y_train, bandwidth) - true_level(HOURS)).square().mean()
-
-
-def _compare(name: str, predict: Predict, examples: Any, curves: Any, ends: Any) -> float:
-    """Print what training found, and what is closest to the truth; returns the factor."""
-    curve, (x_train, y_train) = curves["from the true level"], examples
-    factor = (_from_truth(predict, x_train, y_train, ends[0][0]) / curve.min()).item()
-    learned = ", ".join(f"{bandwidth:.3f}" for bandwidth, _ in ends)
-    best = BANDWIDTHS[curve.argmin()]
-    print(f"{name}: learned from 1.5, 0.3, 0.01 h: {learned} h; best {best:.3f} h", end="; ")
-    print(f"factor {factor:.2f}")
-    return factor

@@ -81,8 +81,8 @@ def _one(prediction):
 @check(
     rests_on=(
         "The score is *minus* the squared distance over the temperature",
-        "weights = softmax of the scores",
-        "for keys of any length and values of any length",
+        "A score per key, a weight per key, the weighted sum of the values",
+        "keys `(T_k, d_k)` and values `(T_k, d_v)` give `(d_v,)`, for any lengths",
         "towards 0 only the nearest key counts",
         "Raises ValueError if the temperature is not positive",
     )
@@ -134,7 +134,7 @@ def soft_lookup(student, draw):
         "The weights of a query are the softmax of -(x - x_train)² / (2 h²) over the keys",
         "an average of the examples, weighted by a Gaussian kernel",
         "Predict $y$ for all queries at once",
-        "which also stays finite for a query far from all examples",
+        "far from all examples (1)",
     ),
     stages={"for one query": 1, "for many queries": 1, "far from all examples": 1},
 )

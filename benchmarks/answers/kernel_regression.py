@@ -7,7 +7,7 @@ from attention.kernel_regression import nadaraya_watson, soft_lookup
 
 BOOKS = ((0.9, 0.2), (0.8, 0.3), (0.6, 0.7), (0.1, 0.9))  # (language, maths), as in the lesson
 METRES, SEARCH, TEMPERATURE = (2.0, 4.0, 10.0, 18.0), (0.7, 0.6), 0.1
-DRAWS = 2000
+DRAWS = 20_000
 
 
 def far_away(bandwidth=0.3):

@@ -26,9 +26,9 @@ def test_the_shelf_returns_the_metre_that_is_answered():
 
 def test_training_goes_downhill_from_a_wide_start_and_stays_stuck_from_a_narrow_one():
     examples = experiments.river(0)
-    path = learn_bandwidth(1.5, *examples)
+    _, path = learn_bandwidth(1.5, *examples)
     assert path[0][0] == pytest.approx(1.5)
     assert path[-1][1] < path[0][1]
     assert path[-1][0] == pytest.approx(0.154, abs=0.01)
-    narrow = learn_bandwidth(0.01, *examples)
+    _, narrow = learn_bandwidth(0.01, *examples)
     assert narrow[-1][0] < 0.05
