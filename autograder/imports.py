@@ -9,7 +9,6 @@ from collections.abc import Container, Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from autograder.lessons import answer_modules
 from autograder.settings import COURSE
 
 LATER = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -52,11 +51,11 @@ def of_lesson(name: str, root: Path, more: Iterable[str] = (), by_name: bool = F
 
     name  of the lesson's modules, as in 'masked_attention'
     """
-    answers = answer_modules(name)
-    start = [f"autograder.checks.{name}", f"{COURSE.library}.{name}", *answers, *more]
-    cards = [root.joinpath(*answer.split(".")).with_suffix(".md") for answer in answers]
+    kinds = ("autograder.checks", COURSE.library, "autograder.mistakes")
+    start = [*(f"{kind}.{name}" for kind in kinds), *more]
+    cards = root / "autograder" / "mistakes" / f"{name}.md"
     found = modules(start, root, (COURSE.library, "autograder"), by_name=by_name)
-    return [*filter(Path.is_file, cards), *found]
+    return [*([cards] if cards.is_file() else []), *found]
 
 
 @lru_cache(maxsize=1000)

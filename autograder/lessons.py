@@ -5,9 +5,8 @@ from pathlib import Path
 
 from autograder import ROOT, CourseError
 
+OWN = "50"  # an instructor's own lessons have numbers from here on: none of ours will
 RELEASED = "autograder/released"  # in a student's own copy: the notebooks as they were handed out
-OWN = "own_"  # begins the name of an instructor's own lesson: none of the course's does
-OWN_ANSWERS = f"{OWN}for_"  # then the lesson to whose exercises an instructor stores answers
 
 
 class UnknownLesson(CourseError):
@@ -23,15 +22,6 @@ def slug_of(name: str, root: Path = ROOT) -> str:
     """'01_kernel_regression' of 'kernel_regression'; '' where no such notebook was handed out."""
     found = (path.name for path in handed_out(root).glob(f"[0-9]*_{name}"))
     return next((slug for slug in found if name_of(slug) == name), "")
-
-
-def answer_modules(name: str) -> list[str]:
-    """The modules with stored answers to a lesson's exercises, be they there: an instructor's last.
-
-    >>> answer_modules("kernel_regression")[1]
-    'autograder.mistakes.own_for_kernel_regression'
-    """
-    return [f"autograder.mistakes.{start}{name}" for start in ("", OWN_ANSWERS)]
 
 
 def choose(names: Collection[str], slugs: Iterable[str]) -> list[str]:

@@ -90,21 +90,6 @@ def care(root: Path | str = ROOT) -> Care:
     return Care(float(share), everywhere)
 
 
-def own_folder(root: Path | str = ROOT) -> Path | None:
-    """The folder of the instructor's own lessons, be it there or not; None where none is named.
-
-    A relative one starts at ``root``, the folder of the course. Raises CourseError for a file that
-    is no TOML, or a name that is none.
-    """
-    path, settings = _read(Path(root))
-    found = settings.get("own")
-    if found is None:
-        return None
-    if not isinstance(found, str) or not found.strip():
-        raise CourseError(f'{path}: own = {found!r} names no folder; write own = "../my-lessons"')
-    return (Path(root) / Path(found).expanduser()).resolve()
-
-
 def _read(root: Path) -> tuple[Path, dict[str, Any]]:
     """The file with the settings, and what it says: nothing where there is none."""
     paths = [root / name for name in NAMES]

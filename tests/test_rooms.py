@@ -32,7 +32,7 @@ GRADING = (
     "grading.execution",
     "grading.notebook",
 )
-BUILDING = ("building.book", "building.gates", "building.own", "building")
+BUILDING = ("building.book", "building.gates", "building")
 PROVIDED = (
     "provided.models.bert",
     "provided.models.decoders",

@@ -8,7 +8,6 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 
 from autograder import ROOT, CourseError
-from autograder.building.own import links
 from autograder.commands.support import STOPPED, io_errors
 from autograder.settings import COURSE
 from autograder.terminal_output import printable, replace_what_cannot_be_shown
@@ -39,7 +38,7 @@ COMMANDS = {  # by what somebody wants to do; what each says of itself
     "To write lessons": {
         "build": "make solutions/ and lessons/ from source/ and the library",
         "verify": "prove that the grading of a lesson is right: the seven gates",
-        "new-lesson": "begin a lesson of your own, in a folder of yours",
+        "new-lesson": "begin a lesson of your own",
         "book": "build the course as a web page",
     },
     "Of this course": {name: command["help"] for name, command in COURSE.commands.items()},
@@ -108,7 +107,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser(*words[:1]).parse_args(words)
         _refuse_another_copy()
-        links.link()  # an instructor's own lessons, if there are any
         status = options.run(options)
         sys.stdout.flush()
         return status

@@ -1,32 +1,27 @@
-"""``autograder new-lesson``: begin a lesson of your own, in a folder of yours."""
+"""``autograder new-lesson``: begin a lesson of your own."""
 
 import argparse
 
-from autograder.building.own.skeleton import begin
-from autograder.lessons import name_of
+from autograder.building.new_lesson import begin
 from autograder.term import course_file
 
 DESCRIPTION = (
-    "Write the five files of a small lesson into a folder of yours outside the course, and link "
-    "them into it. The lesson passes all gates as it is: edit it from there. class/course.toml "
-    "names the folder from then on, and every command links what is in it."
+    "Write the five files of a small lesson into the course. The lesson passes all gates as it is: "
+    "edit it from there. Its number, from 50 on, is none that a lesson of ours will have."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="small letters and _, as in fourier_features")
-    words = "the folder of all your lessons (default: that of class/course.toml)"
-    parser.add_argument("--to", default="", metavar="FOLDER", help=words)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write, and say what to do next; exit status 0."""
-    paths = begin(options.name, options.to)
+    paths = begin(options.name)
     for path in paths:
         print(f"wrote  {path}")
-    slug = next(path.stem for path in paths if path.parent.name == "source")
-    print(f"The lesson {name_of(slug)} is linked into this course. Next:")
-    print(f"  autograder build {slug[:2]}\n  autograder verify {slug[:2]}")
+    number = paths[0].stem[:2]
+    print(f"Next:\n  autograder build {number}\n  autograder verify {number}")
     if course_file.read().chosen:
-        print(f"  and add [lessons.{slug[:2]}] to class/course.toml, or the class does not have it")
+        print(f"  and add [lessons.{number}] to class/course.toml, or the class does not have it")
     return 0

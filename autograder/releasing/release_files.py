@@ -52,8 +52,7 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     hidden = visible_files.hidden(ROOT / COURSE.library, chosen[0].slug)
     _refuse_dependent(chosen, hidden)
     modules = _modules([*before, *chosen], hidden)
-    answers = [name for lesson in before for name in lessons.answer_modules(lesson.name)]
-    stored = [ROOT.joinpath(*name.split(".")) for name in answers]
+    stored = [ROOT / "autograder" / "mistakes" / lesson.name for lesson in before]
     modules |= {path.with_suffix(".py") for path in stored}
     packages = {folder / "__init__.py" for path in modules for folder in path.parents}
     modules |= {path for path in packages if path.is_file()}

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from autograder import CourseError
 from autograder.cell_metadata import TIME
 from autograder.imports import imported
-from autograder.lessons import OWN, name_of, notebook
+from autograder.lessons import name_of, notebook
 from autograder.settings import COURSE
 
 TITLE = re.compile(r"^# (\d\d) · (.+)$", re.MULTILINE)
@@ -54,7 +54,7 @@ class Chapter:
     @property
     def name(self) -> str:
         """The lesson's name in words, 'Scaled dot product attention'."""
-        first, *words = name_of(self.slug).removeprefix(OWN).split("_")
+        first, *words = name_of(self.slug).split("_")
         said = " ".join([first.title(), *(COURSE.words.get(word, word) for word in words)])
         for apart, joined in COURSE.joined.items():
             said = said.replace(apart, joined)

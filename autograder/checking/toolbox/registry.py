@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from autograder import CourseError
 from autograder.checking.toolbox import cards
-from autograder.lessons import answer_modules
 from autograder.settings import COURSE
 
 Run = Callable[..., None]  # a check: run(student, draw)
@@ -220,10 +219,9 @@ def stored_answers(item: Check) -> list[Answer]:
 
 
 def card_files(lesson: str) -> list[Path]:
-    """Where the cards of a lesson are, an instructor's own ones last; not all need be there."""
+    """Where the cards of a lesson are; not all need be there."""
     folders = importlib.import_module("autograder.mistakes").__path__
-    names = [module.rpartition(".")[2] for module in answer_modules(lesson)]
-    return [Path(folder) / f"{name}.md" for name in names for folder in folders]
+    return [Path(folder) / f"{lesson}.md" for folder in folders]
 
 
 def _from_cards(item: Check, path: Path) -> Iterator[Answer]:
@@ -241,23 +239,23 @@ def _from_cards(item: Check, path: Path) -> Iterator[Answer]:
 
 
 def _import_answers(lesson: str) -> None:
-    for module in answer_modules(lesson):
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name != module:
-                raise
+    module = f"autograder.mistakes.{lesson}"
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
 
 
 def strays(lesson: str) -> list[Answer]:
     """Return the stored answers of a lesson whose exercise is not one of the lesson's."""
     _import_answers(lesson)
-    known, modules = of_lesson(lesson), answer_modules(lesson)
+    known, module = of_lesson(lesson), f"autograder.mistakes.{lesson}"
     stored = [
         answer
         for answers in _answers.values()
         for answer in answers
-        if answer.target.__module__ in modules and answer.exercise not in known
+        if answer.target.__module__ == module and answer.exercise not in known
     ]
     found = [card for path in card_files(lesson) for card in cards.read(path)]
     lost = [card for card in found if card.exercise not in known]

@@ -77,7 +77,7 @@ def cell_of(answer: registry.Answer) -> str:
         return answer.text
     module = ast.parse(inspect.getsource(importlib.import_module(answer.target.__module__)))
     stored_in = answer.target.__module__.rpartition(".")[2]
-    given = f"{COURSE.library}.{stored_in.removeprefix(lessons.OWN_ANSWERS)}"
+    given = f"{COURSE.library}.{stored_in}"
     module.body = [node for node in module.body if getattr(node, "module", None) != given]
     for node in module.body:
         if hasattr(node, "decorator_list"):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from autograder import lessons
 from autograder.building.gates import passed
 from autograder.commands import cli
 from tests.autograder.mini import SLUG
@@ -44,16 +45,13 @@ def test_what_a_check_may_read_counts_and_so_do_the_versions(recorded, name):
     assert passed.changed(root=recorded.root) == [SLUG]
 
 
-def test_what_is_an_instructor_s_own_is_noted_where_git_does_not_look(recorded):
+def test_an_instructor_s_own_lesson_is_noted_where_git_does_not_look(recorded, monkeypatch):
     ours = (recorded.root / passed.RECORD).read_text()
-    own = recorded.root / "autograder" / "mistakes" / "own_for_mini.py"
-    own.write_text("x = 1\n")
-    assert passed.changed(root=recorded.root) == [SLUG]
+    (recorded.root / "constraints.txt").write_text("1\n")
+    monkeypatch.setattr(lessons, "OWN", SLUG)
     passed.record(SLUG, recorded.root)
     assert passed.changed(root=recorded.root) == []
     assert (recorded.root / passed.RECORD).read_text() == ours
-    own.unlink()  # and it is again as it was
-    assert passed.changed(root=recorded.root) == []
 
 
 def test_where_nothing_has_changed_the_command_says_so(monkeypatch, capsys):
