@@ -515,7 +515,7 @@ def induction_score(student, draw):
 
 def _check_induction(student, draw, B, H, T, kinds):
     tokens = draw.integers(0, kinds, B, T)
-    tokens[0, :2] = tokens[0, 1]  # at least one repeats
+    tokens[0, : 2 if B == 1 else T] = tokens[0, 1]  # some repeat: in one sentence more than in others
     scores = draw.normal(B, H, T, T, scale=2.0)
     later = torch.ones(T, T, dtype=torch.bool).triu(1)
     weights = scores.masked_fill(later, -torch.inf).softmax(-1)
