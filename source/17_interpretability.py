@@ -47,13 +47,8 @@ first_map = experiments.first_map(model, corpus)
 # <details><summary>The code that ran</summary>
 #
 # ```python
-# for name, seeds in (("as they are", (0,)), ("shuffled", SEEDS), ("uniform", (0,))):
-#     for seed in seeds:
-#         if name == "as they are":
-#             right = right_letters(model, batch)
-#         else:
-#             with rearranged_attention.rearranged(model, batch.source, name, seed):
-#                 right = right_letters(model, batch)
+# with rearranged_attention.rearranged(model, batch.source, name, seed):
+#     right = right_letters(model, batch)
 # ```
 # </details>
 
@@ -62,13 +57,14 @@ _ = experiments.shuffled_weights()
 
 # %% [markdown]
 # *Share that is right: with the weights as they are, shuffled three times, and all equal
-# (“uniform”). “First letters” begin a German number word, “letters inside” are all others.*
-# With the weights on wrong words, no number is right, and one first letter in ten (with equal
-# weights, four). But inside the words nearly nine letters in ten are still right: after *dreiß*
-# comes *ig*, whatever the source says. Yet the map shows a lot of weight on *thirty* there.
+# (“uniform”). “First letters” begin a German number word, “letters inside” are all others.* With
+# the weights on wrong words, no number is right, and only one first letter in ten. With equal
+# weights it is four in ten. But inside the words nearly nine letters in ten are still right: after
+# *dreiß* comes *ig*, whatever the source says. Yet the map shows a lot of weight on *thirty* there.
 #
 # ## Five meanings of “explains”
-# “Attention explains” can mean five things. You will measure each of them:
+# “Attention explains” can mean five things. You will measure each of them, and at the end look at
+# heads that work only together:
 # - a head looks at some place (“What do the heads look at?”),
 # - the answer depends on a token (“Does it matter?”),
 # - it depends on one vector (“What if another word stood there?”),
@@ -162,9 +158,10 @@ compare(prediction, mattered, "letters that lose more than one nat without thirt
 # *Left: the map from above. Right: how much log-probability each letter loses without each word, in
 # nats; this scale ends at the largest loss.* Without *thirty*, three letters of *dreißig* lose
 # much: d, r and ß. So does the *u* of *und*, which is written only if tens follow. The two pictures
-# agree where the model has a choice to make: at the start of a word, or where a word could continue
-# in several ways. At most other letters hardly anything is lost, yet the weights of the map must go
-# somewhere.
+# agree mostly where the model has a choice to make: at the start of a word, or where a word could
+# continue in several ways. At most other letters hardly anything is lost, yet the weights of the
+# map must go somewhere. An exception is the *n* of *ein*: without *one*, the letters *ei* that it
+# is given no longer fit, and it goes on with *ß*, as in *dreißig*.
 #
 # Do they agree over 200 held-out sentences? For each letter we rank the words by how much its
 # log-probability changes without them, and by a measure that claims to explain it: the mean
@@ -193,12 +190,15 @@ _ = experiments.explanations()
 # %% [markdown]
 # *Means over 200 sentences, with 95 % bootstrap intervals (lesson 14).* Attention agrees with
 # leave-one-out better than gradient · input does, and less well than the length of the gradient.
+# Its τ of 0.585 means: of two words, the one with more attention also matters more in 79 of 100
+# cases.
 #
-# **Jain and Wallace (2019)** took trained text classifiers and found very different weights with
-# nearly the same output: *Attention is not explanation*. **Wiegreffe and Pinter (2019)** answered
-# that no *model* with such weights had been shown: *Attention is not not explanation*. They ask for
-# controls such as a model *trained* with equal weights. Our shuffle is a weaker control: it shows
-# only that this trained model depends on its weights.
+# The comparison is that of **Jain and Wallace (2019)**. In recurrent text classifiers attention
+# agreed only weakly with both measures, and very different weights gave nearly the same output:
+# *Attention is not explanation*. **Wiegreffe and Pinter (2019)** answered that no *model* with such
+# weights had been shown: *Attention is not not explanation*. They ask for controls such as a model
+# *trained* with equal weights. Our shuffle is a weaker control: it shows only that this trained
+# model depends on its weights.
 #
 # ## What if another word stood there?
 # In training no word was ever hidden, so leaving one out puts the model into a situation that it
@@ -210,12 +210,12 @@ _ = experiments.explanations()
 # ### Exercise 17.2 · `ActivationPatching`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Write `forward`: how probable is each letter of `target` (B, T_q) if some of the encoder's vectors
-# come from another sentence? `source` and `other` are ids (B, T_k). Where `places`, a bool tensor
-# (B, T_k), is True, the decoder gets the vector of `other`. Exchange what the encoder returns, not
-# what it reads. The other sentence goes through the encoder alone, with a mask of its own; what the
-# decoder may look at stays as it was. For each letter, return the probabilities of the whole
-# vocabulary: (B, T_q, target_size).
+# Write `forward`: what would the decoder write at each place of `target` (B, T_q) if some of the
+# encoder's vectors came from another sentence? Return the probabilities of the whole vocabulary,
+# (B, T_q, target_size). `source` and `other` are ids (B, T_k). Where `places`, a bool tensor (B,
+# T_k), is True, the decoder gets the vector of `other`. Exchange what the encoder returns, not what
+# it reads. The other sentence goes through the encoder alone, with a mask of its own; what the
+# decoder may look at stays as it was.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -286,9 +286,10 @@ _ = experiments.move_vectors(model, corpus)
 # %% [markdown]
 # *First four lines: 931, with its vectors in other places. Last three: all numbers with these kinds
 # of words and two different digits.* No: with *nine* in both places the model writes 930, and the
-# last digit is missing. So a vector holds its word **and its place**, and the decoder goes by the
-# place that is *in* the vector. Where the vector stands means nothing to it: a weighted sum does
-# not depend on the order of its terms.
+# last digit is missing. With *one* in both, the first digit is missing, and nonsense follows. So a
+# vector holds its word **and its place**, if only roughly: a vector from the place before does as
+# well. Where the vector stands means nothing to the decoder: a weighted sum does not depend on the
+# order of its terms.
 #
 # ## Could the weights be different?
 # If the weights explain an output, no other weights should give it. Three tokens have the values 1,
@@ -317,20 +318,21 @@ from attention.interpretability import null_space_dimension
 
 # %% [markdown]
 # ### Predict first
-# Each head has 32 features. From which T on must there be a null space, whatever the values are?
-# Which of the three kinds of attention has that many keys, if a number has at most 9 English words?
+# Each head has 32 features. The longest number has 9 English words and 64 German letters. Which of
+# the three kinds of attention has a null space for it?
 
 # %%
-prediction = None  # the least T with a null space; None skips this
+prediction = None  # "encoder", "decoder" or "cross"; None skips this
 
 # %% demo=true
-experiments.null_spaces(null_space_dimension, model, corpus)
-compare(prediction, 32 + 2, "least T with a null space, whatever the values are")
+free = experiments.null_spaces(null_space_dimension, model, corpus)
+compare(prediction, free, "attention with a null space")
 
 # %% [markdown]
-# The 32 features and the sum make 33 conditions, so there must be a null space from T = 34 on. For
-# the longest number, the last row of the decoder's self-attention has 65 − 33 = 32 free directions.
-# Encoder and cross-attention have none: given these values, no other weights give this output.
+# The 32 features and the sum make 33 conditions, so there must be a null space from T = 34 on. The
+# last row of the decoder's self-attention has 65 − 33 = 32 free directions, so it fails the test.
+# Cross-attention, whose map opened this lesson, passes it: given these values, no other weights
+# give its output.
 #
 # ### Exercise 17.3 · `perturb_attention`
 # ●●● hard · 20 minutes · 3 points
@@ -338,11 +340,12 @@ compare(prediction, 32 + 2, "least T with a null space, whatever the values are"
 # Graded in three parts: the part in the null space (1), the step (1), where nothing can
 # change (1).
 #
-# Change a row of `weights` (T,) as far as possible in one direction, so that its sum and its output
-# `weights @ values` stay the same and no weight becomes negative; `values` is (T, d). Take the part
-# of `direction` (T,) that lies in the null space of the values. Go along this part, and only until
-# the first weight is 0. If nothing can change, return the weights as they are. `null_space(values)`
-# is given: it returns n orthonormal columns, (T, n), that span the null space.
+# Above, one can go from (0.5, 0, 0.5) to (0, 1, 0), and no farther, since a weight may not be
+# negative. Do this with any row of `weights` (T,), for `values` (T, d). Its sum and its output
+# `weights @ values` must stay the same. Take the part of `direction` (T,) that lies in the null
+# space of the values. Go along this part, and only until the first weight is 0. If nothing can
+# change, return the weights as they are. `null_space(values)` is given: it returns n orthonormal
+# columns, (T, n), that span the null space.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -381,8 +384,9 @@ _ = experiments.movable_weight()
 # *Above: the row of the model and, with the same output, the farthest row that the search found.
 # Below: how much weight can be moved in such rows of 8 heads for 25 long numbers, by the best of 20
 # random directions and by the search.* A random direction does not get far, because some small
-# weight soon reaches 0. The search moves more than a quarter of the weight on average. Whether this
-# model's softmax could produce such weights is another question.
+# weight soon reaches 0. The search moves more than a quarter of the weight on average. The farthest
+# row holds zeros, which no softmax gives; a row half-way there holds none. Whether this head's
+# queries and keys could produce that one is another question.
 #
 # ## Which heads are needed?
 # The translator has 24 heads. Which of them can go? There are too many sets of heads to try them
@@ -401,6 +405,7 @@ _ = experiments.movable_weight()
 #
 # ```python
 # with watch_attention(model, {"encoder.layers.0.attention": torch.tensor([1.0, 1.0, 0.0, 1.0])}):
+#     log_p = self.log_p(source, target)
 # ```
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -427,31 +432,10 @@ from attention.interpretability import HeadImportance
 # %% check="HeadImportance" points=2
 check.HeadImportance(HeadImportance)
 
-# %% demo=true
-importance = HeadImportance(model)(batch.source, batch.target)
-for name, sizes in importance.items():
-    print(f"{name:<34}", *(f"{size:.3f}" for size in sizes.tolist()))
-
 # %% [markdown]
-# The loss reacts far less to the encoder's gates than to the decoder's. Now remove heads one after
-# another: the least important first; at random (five draws); or *greedy*, where each step removes
-# the head that costs least. Importance and greedy search get their order from other sentences.
-#
-# <details><summary>The code that ran</summary>
-#
-# ```python
-# order = sorted(heads, key=lambda one: importance[one[0]][one[1]].item())
-# greedy = _greedy(model, learn, heads)
-# first[group] = greedy[0]
-# curves[group] = {
-#     "least important first": [_curve(model, test, order)],
-#     "at random": [_curve(model, test, _shuffled(heads, seed)) for seed in range(5)],
-#     "greedy": [_curve(model, test, greedy)],
-# }
-# ```
-# </details>
-#
-# Greedy search tries every head that is left:
+# Now remove heads one after another: the least important first; at random (five draws); or
+# *greedy*, where each step removes the head that costs least. Importance and greedy search get
+# their order from other sentences.
 #
 # <details><summary>The code that ran</summary>
 #
@@ -473,13 +457,18 @@ for name, sizes in importance.items():
 prediction = None  # heads of the encoder that can be removed, from 0 to 8; None skips this
 
 # %% demo=true
+importance = HeadImportance(model)(batch.source, batch.target)
+for name, sizes in importance.items():
+    print(f"{name:<34}", *(f"{size:.3f}" for size in sizes.tolist()))
 compare(prediction, experiments.pruned_heads(), "heads of the encoder that can be removed")
 
 # %% [markdown]
 # *Share of 500 held-out numbers of which every letter is right, as heads are removed. A curve ends
 # where nothing is right.* By importance, we can remove all eight heads of the encoder, one of the
 # cross-attention and none of the decoder's self-attention. Without the encoder's heads, a vector
-# can hold only its word and its place: for this model that is enough.
+# can hold only its word and its place: for this model that is enough. But within each of the three
+# groups a random order does as well. Only among all 24 does importance win, with 8 against 1 to 3:
+# it tells the encoder's heads from the decoder's, but not one decoder head from another.
 #
 # In this model's decoder, importance is a trap: removing the head of the self-attention that it
 # ranks lowest costs most of the numbers. Greedy search tries before it removes, and avoids this.
@@ -494,22 +483,23 @@ compare(prediction, experiments.pruned_heads(), "heads of the encoder that can b
 experiments.turn_gates(model, batch, importance)
 
 # %% [markdown]
-# *Loss per number as one gate is turned. The importance is the mean **size** of the slopes of
+# *Loss per number as one gate is turned; with all heads it is not 0, since label smoothing (lesson
+# 11) keeps the model from being certain. The importance is the mean **size** of the slopes of
 # single numbers; the slope of the curve is their mean with sign.* At 1, where the derivative is
 # taken, both curves are flat. The head that seems to matter less costs far more at 0. A derivative
 # describes a **small** change, and going to 0 is a large one.
 #
 # By this importance, **Michel et al. (2019)** removed about a fifth of the heads of a translation
-# model without a noticeable loss. **Voita et al. (2019)** trained the gates with the model: encoder
-# heads went first.
+# model without a noticeable loss. **Voita et al. (2019)** started from a trained model and trained
+# gates together with it: encoder heads went first.
 #
 # ## Two layers do what one cannot
 # Some heads make sense only together. In the next task each row repeats a stretch of random tokens;
-# the length of the stretch, the period, differs from row to row. To continue such a row, a model
-# must find where the last token stood before and copy what came next. One attention layer cannot
-# look this up: a position knows only its own token and place. With two layers, the first can tell
-# each position which token stood before it, and the second can look for the position whose
-# predecessor is the current token. Such a head of the second layer is called an **induction head**
+# the length of the stretch, the period, is 4 to 14 and differs from row to row. To continue such a
+# row, a model must find where the last token stood before and copy what came next. One attention
+# layer cannot look this up: a position knows only its own token and place. With two layers, the
+# first can tell each position which token stood before it, and the second can look for the position
+# whose predecessor is the current token. A head that does so is called an **induction head**
 # (Elhage et al., 2021; Olsson et al., 2022). We train a model of two attention layers on this task,
 # which takes about fifteen seconds, and look for such heads.
 #
@@ -603,6 +593,7 @@ compare(prediction, int((torch.cat(scores["repeating"]) > 0.5).sum()), "inductio
 
 # %% demo=true
 every, none = torch.ones(4), torch.zeros(4)
+print("from a fixed distance", induction.copied_back())
 print("all heads", induction.continued(repeater))
 print("without layer 0", induction.continued(repeater, [none, every]))
 print("without layer 1", induction.continued(repeater, [every, none]))
@@ -610,11 +601,12 @@ for head, gates in enumerate(1 - torch.eye(4)):
     print(f"without head {head} of layer 1", induction.continued(repeater, [every, gates]))
 
 # %% [markdown]
-# *Share of the repeated tokens that are continued correctly; guessing gives 0.03.* Without layer 1
-# the model hardly does better than guessing. Without layer 0 it continues one token in five: then
-# the induction heads are not told which token stood before a position. But no *single* head of
-# layer 1 is needed, since the three others do the same. Leaving out one head at a time would have
-# called all four unimportant.
+# *Share of the repeated tokens that are continued correctly. Guessing gives 0.03. The first line
+# copies from a fixed distance: for each place in the row, the one that fits most often in 4 000
+# other rows.* Without layer 1 the model hardly does better than guessing. Without layer 0 it does
+# worse than a fixed distance: then the induction heads are not told which token stood before a
+# position. But no *single* head of layer 1 is needed, since the three others do the same. Leaving
+# out one head at a time would have called all four unimportant.
 #
 # Where are the 5 % that even the whole model gets wrong? Does it depend on the seed? And could a
 # single layer do it, too?
@@ -623,15 +615,15 @@ for head, gates in enumerate(1 - torch.eye(4)):
 axes = induction.induction_heads()
 
 # %% [markdown]
-# *Where one head of each layer looks in a row that repeats. Printed, with three seeds each: the
-# share of repeated tokens that are continued correctly, all together, after a token with one
-# successor so far, and after one with several; the share that is left without layer 0; the scores
-# of the last layer's heads.* The first head looks at the token before (blurred late in the row),
-# the second right after earlier occurrences of its token. Two layers continue 95 % of the tokens,
-# and *all* that follow a token with one successor. All errors are made where a stretch holds a
-# token twice, as the one in the map holds 25, followed by 24 and by 21: one token back does not
-# tell which is next. One layer continues a third, and not much more when it gets more parameters
-# than the two have together.
+# *Where one head of each layer looks in a row that repeats. Printed, for three seeds: the share of
+# repeated tokens that are continued correctly, all together, after a token with one successor so
+# far, and after one with several.* The first head looks at the token before (blurred late in the
+# row), the second right after earlier occurrences of its token. Two layers continue 95 % of the
+# tokens, and *all* that follow a token with one successor. All errors are made where a stretch
+# holds a token twice, as the one in the map holds 25, followed by 24 and by 21: one token back does
+# not tell which is next. One layer continues a third, hardly more than a fixed distance does (24
+# places back fits periods of 4, 6, 8 and 12). A wider one, with more parameters than the two have
+# together, gets little further.
 #
 # ## Limits
 # - Everything about translation was measured on one small model and one task.
@@ -651,10 +643,11 @@ axes = induction.induction_heads()
 # %% [markdown]
 # ## Summary
 # Attention weights say where a head looks. That is not yet an explanation: many letters do not
-# depend on them, and with more tokens than features other weights give the same output. To see
-# whether a letter depends on something, change that, and compare with a control: random weights,
-# equal weights, the same word, the same place, or a random order. And some heads make sense only
-# together: induction heads need a layer before them that tells each position what stood before it.
+# depend on them, and with more tokens than features other weights give the same output (not in this
+# model's cross-attention, which sees ten words at most). To see whether a letter depends on
+# something, change it, and beside it change something that should not matter. And some heads make
+# sense only together: induction heads need a layer before them that tells each position what stood
+# before it.
 #
 # **Next** [18 · Where does the quadratic
 # go?](../18_efficient_attention/18_efficient_attention.ipynb) You will compute the same contexts
@@ -702,7 +695,7 @@ prediction = None  # the share in the trained model, from 0 to 1; None skips thi
 
 # %% demo=true
 own = experiments.nearest_inputs(token_identifiability, model, batch)
-compare(prediction, own, "trained model: nearest to the own token")
+compare(prediction, own, "trained model: nearest to its own token")
 
 # %% [markdown]
 # *Share of vectors that are nearest to their own token, over 200 sentences, with three untrained
@@ -717,13 +710,12 @@ compare(prediction, own, "trained model: nearest to the own token")
 # <details><summary>The code that ran</summary>
 #
 # ```python
-# for layer in learn:
-#     x, y = _examples(learn[layer], answers(train.source), train.source)
-#     probe = make_pipeline(
-#         StandardScaler(), LogisticRegression(C=0.1, max_iter=2000)
-#     ).fit(x, y)
-#     x, y = _examples(ask[layer], answers(test.source), test.source)
-#     rows[f"{question}, {layer}"] = round(probe.score(x, y), 4)
+# x, y = _examples(learn[layer], answers(train.source), train.source)
+# probe = make_pipeline(
+#     StandardScaler(), LogisticRegression(C=0.1, max_iter=2000)
+# ).fit(x, y)
+# x, y = _examples(ask[layer], answers(test.source), test.source)
+# rows[f"{question}, {layer}"] = round(probe.score(x, y), 4)
 # ```
 # </details>
 
@@ -732,8 +724,9 @@ experiments.probes()
 
 # %% [markdown]
 # *Share of held-out tokens for which the probe is right, by layer; “norm” is the normalization at
-# the encoder's end.* The token itself can be read everywhere, with or without training. What the
-# layers add is the word *before*: an untrained layer mixes in some of it, the trained layers more.
+# the encoder's end.* The token itself can be read everywhere, with or without training. The input
+# even says something about the word *before*: before *hundred* there is always a digit. An
+# untrained layer mixes in more of that word, the trained layers most.
 #
 # ### Exercise 17.6 · `HiddenTokenAttribution` ★
 # ●●● hard · 20 minutes · 2 points
@@ -778,9 +771,9 @@ experiments.attributions(HiddenTokenAttribution, model, corpus)
 # %% [markdown]
 # *Share of each input token in each hidden vector of 231. Printed: the mean own share over 40
 # sentences of 8 tokens.* With depth a token's own share falls, because vectors get mixed. But it
-# falls just as much without training: this comes from the architecture. The own token stays the
-# largest everywhere, so the columns are labelled fairly. In deeper models it can lose its place, as
-# Brunner et al. report for BERT.
+# falls just as much without training: this comes from the architecture. A vector's own token keeps
+# the largest share everywhere, so the columns are labelled fairly. In deeper models it can lose its
+# place, as Brunner et al. report for BERT.
 #
 # ## References
 # - A. Geiger, H. Lu, T. Icard, C. Potts (2021). *Causal abstractions of neural networks.*

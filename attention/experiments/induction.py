@@ -5,6 +5,7 @@ token a model must find what came after the same token before. Elhage and collea
 Olsson and colleagues (2022) call a head that does so an induction head.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -122,6 +123,21 @@ def fresh() -> tuple[Tensor, Tensor]:
     return repeated(500, torch.Generator().manual_seed(99))
 
 
+def copied_back() -> float:
+    """`continued`, if the token a fixed distance back is copied, whatever the tokens are.
+
+    The distance depends on the place in the row: the one that fits most often in 4000 other rows.
+    """
+    others = repeated(4000, torch.Generator().manual_seed(97))
+    (known, learn), (asked, repeats) = (
+        ((ids.unsqueeze(2) == ids.unsqueeze(1)).tril(-1), torch.arange(T) > period)
+        for ids, period in (others, fresh())
+    )  # (n, 32, 32): the same token stood there; (n, 32)
+    best = (known & learn.unsqueeze(2)).sum(dim=0).argmax(dim=1)  # (32,)
+    right = asked[:, torch.arange(T), best]
+    return round(right[repeats].float().mean().item(), 3)
+
+
 def chance_rows() -> Tensor:
     """500 rows of random tokens without a period, where a token repeats by chance: (500, 32)."""
     return torch.randint(VOCABULARY, (500, T), generator=torch.Generator().manual_seed(98))
@@ -197,16 +213,12 @@ def induction_heads() -> list[Axes]:
     maps are those of two layers, seed 0.
     """
     rows = recorded.read("induction", "layers")
-    print(
-        "layers  parameters  continued  one successor  several  without layer 0  induction scores"
-    )
-    for row in rows:
-        scores = " ".join(f"{one:.2f}" for one in row["scores"][-1])
-        one, several = row["by successors"]
-        print(
-            f"{row['n_layers']:6d}  {row['parameters']:10,}  {row['right']:9.3f}  {one:13.3f}  "
-            f"{several:7.3f}  {row['without'][0]:15.3f}  {scores}"
-        )
+    print("layers  parameters  continued          one successor      several")
+    for _, same in itertools.groupby(rows, key=lambda row: row["parameters"]):
+        three = [*same]
+        shares = [[row["right"], *row["by successors"]] for row in three]
+        told = (" ".join(f"{one:.3f}" for one in column) for column in zip(*shares, strict=True))
+        print(f"{three[0]['n_layers']:6d}  {three[0]['parameters']:10,}  {'  '.join(told)}")
     (drawn,) = seeds.where(rows, n_layers=2, seed=0)
     axes = [*plots.panels(columns=2, width=4.4, height=4.2)]
     looks = "at the token before", "right after the same token"

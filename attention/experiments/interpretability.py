@@ -211,7 +211,7 @@ def draw_roles(model: nn.Module, pairs: Sequence[Any], batch: Batch) -> None:
             mask = mask.tril() if stack == "decoder" else mask
             roles = {
                 f"{stack} {layer}, {which}": offset_role(mask, offset)
-                for which, offset in (("token before", -1), ("itself", 0), ("token after", 1))
+                for which, offset in (("token before", -1), ("token after", 1))
             }
         for label, role in roles.items():
             if role.any():
@@ -225,7 +225,7 @@ def draw_roles(model: nn.Module, pairs: Sequence[Any], batch: Batch) -> None:
     left.axvline(0.9, color=plots.GREY, linestyle="--", linewidth=1, label="“positional”: 0.9")
     left.plot([], [], "o", color=plots.BLUE, markersize=5, label="a head")
     left.plot([], [], "|", color=plots.BLACK, markersize=9, label="by chance")
-    left.legend(fontsize=8, loc="center right", bbox_to_anchor=(0.88, 0.5))
+    left.legend(fontsize=9, loc="upper right", bbox_to_anchor=(0.88, 0.8))
 
 
 def _draw_role(ax: Any, place: int, role: Tensor, mask: Tensor, weights: Tensor) -> None:
@@ -248,11 +248,6 @@ def attention_and_losses(weights: Tensor, lost: Tensor, number: int = 231) -> in
     return int((lost[:-1, _labels(number)[1].index("thirty")] > 1).sum())
 
 
-def _interval(name: str, numbers: Sequence[float]) -> None:
-    mean, low, high = numbers
-    print(f"{name:<32} τ {mean:+.3f}   [{low:+.3f}, {high:+.3f}]")
-
-
 def explanations() -> dict[str, list[float]]:
     """Draw how well four measures order the words as leave-one-out does, for 200 numbers.
 
@@ -265,11 +260,14 @@ def explanations() -> dict[str, list[float]]:
     for height, (mean, *ends) in enumerate(found[name] for name in names):
         ax.plot(ends, [height, height], color=plots.BLUE, linewidth=5, alpha=0.4)
         ax.plot(mean, height, "o", color=plots.BLUE)
+        ax.annotate(f"{mean:.3f}", (mean, height), (0, 7), textcoords="offset points", ha="center")
     ax.set_yticks(range(len(names)), names)
-    ax.invert_yaxis()
-    ax.set(xlabel="Kendall's τ with leave-one-out, mean per sentence")
-    for name, row in found.items():
-        _interval(name, row)
+    ax.set(
+        xlabel="Kendall's τ with leave-one-out, mean per sentence", ylim=(len(names) - 0.5, -0.7)
+    )
+    difference = "attention less gradient · input"
+    mean, low, high = found[difference]
+    print(f"{difference}: τ {mean:+.3f}   [{low:+.3f}, {high:+.3f}]")
     return found
 
 
@@ -396,13 +394,20 @@ def _longest(model: nn.Module, corpus: Corpus) -> dict[str, Look]:
     return look(model, corpus.batch([max(corpus.test, key=lambda pair: len(pair[2]))]))
 
 
-def null_spaces(null_space_dimension: Any, model: nn.Module, corpus: Corpus) -> None:
-    """Print the dimension of each head's null space for the longest held-out number."""
+def null_spaces(null_space_dimension: Any, model: nn.Module, corpus: Corpus) -> str:
+    """Print the dimension of each head's null space for the longest held-out number.
+
+    returns  which kinds of attention have one: of encoder, decoder and cross
+    """
+    found = dict[str, None]()
     for name, (_, values) in _longest(model, corpus).items():
         free, T = null_space_dimension(values[0]).tolist(), values.shape[2]
         print(f"{_called(name):<34} {T:2d} keys   free directions of the four heads {free}")
+        if any(free):
+            found["cross" if "cross" in name else name.split(".")[0]] = None
     share = stored()["null space"]["targets of more than 33 tokens"]
     print(f"held-out numbers of more than 33 letters, EOS among them: {share:.0%}")
+    return " and ".join(found)
 
 
 def last_row(model: nn.Module, corpus: Corpus) -> tuple[Tensor, Tensor]:

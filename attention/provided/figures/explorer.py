@@ -27,7 +27,8 @@ lesson also draws some of the maps.</span>
 <span class="with" style="display: none"><label>sentence <select name="sentence"></select></label>
  <label>attention <select name="map"></select></label>
  <label>head <select name="head"></select></label>
- <output style="display: block; margin: 4px 0">&nbsp;</output>
+ <output style="display: block; margin: 4px 0"
+ >Queries down, keys across; white is 0, dark 1.</output>
  <canvas role="img" aria-label="weights: queries down, keys across; white 0, dark 1"></canvas>
 </span>
 <script type="application/json">DATA</script>
@@ -37,6 +38,7 @@ const root = document.currentScript ? document.currentScript.parentElement
 const all = JSON.parse(root.querySelector("script[type='application/json']").textContent);
 const [sentence, map, head] = root.querySelectorAll("select");
 const canvas = root.querySelector("canvas"), said = root.querySelector("output");
+const help = said.textContent;
 root.querySelector(".without").style.display = "none";
 root.querySelector(".with").style.display = "";
 const fill = (select, names) => {
@@ -76,7 +78,7 @@ canvas.addEventListener("mousemove", (event) => {
   const i = Math.floor((event.offsetY - top_) / cell);
   const row = (one.weights[head.selectedIndex] || [])[i] || [];
   said.textContent = j in row ?
-    `“${one.queries[i]}” looks at “${one.keys[j]}”: ${(row[j] / 100).toFixed(2)}` : "\\u00a0";
+    `“${one.queries[i]}” looks at “${one.keys[j]}”: ${(row[j] / 100).toFixed(2)}` : help;
 });
 fill(sentence, all.map((one) => one.title));
 fill(map, all[0].maps.map((one) => one.name));

@@ -5,7 +5,7 @@ import torch
 
 from attention.experiments import induction
 from attention.experiments import interpretability as experiments
-from attention.interpretability import ActivationPatching, LeaveOneOut
+from attention.interpretability import ActivationPatching, LeaveOneOut, null_space_dimension
 from attention.train import shipped
 
 
@@ -56,3 +56,13 @@ def test_who_copies_the_last_successor_fails_only_after_a_token_with_several():
 
     one, several = induction.by_successors(copies)
     assert one == 1 and several < 1 and several < induction.continued(copies) < 1
+
+
+def test_a_fixed_distance_continues_all_rows_of_one_period(monkeypatch):
+    assert induction.copied_back() < 0.5
+    monkeypatch.setattr(induction, "PERIODS", (5, 5))
+    assert induction.copied_back() == 1
+
+
+def test_only_the_decoder_has_more_keys_than_conditions(numbers):
+    assert experiments.null_spaces(null_space_dimension, *numbers) == "decoder"
