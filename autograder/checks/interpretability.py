@@ -515,7 +515,8 @@ def induction_score(student, draw):
 
 def _check_induction(student, draw, B, H, T, kinds):
     tokens = draw.integers(0, kinds, B, T)
-    tokens[0, : 2 if B == 1 else T] = tokens[0, 1]  # some repeat: in one sentence more than in others
+    # Some repeat, and in one sentence more than in the others.
+    tokens[0, : 2 if B == 1 else T] = tokens[0, 1]
     scores = draw.normal(B, H, T, T, scale=2.0)
     later = torch.ones(T, T, dtype=torch.bool).triu(1)
     weights = scores.masked_fill(later, -torch.inf).softmax(-1)
