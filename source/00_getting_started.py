@@ -29,38 +29,35 @@ ax = experiments.translation(number)
 # %% [markdown]
 # *Where the trained translator looks: German letters down, in the order it writes them, English
 # words across. The darker a cell, the more weight that word has for that letter; a dot marks the
-# largest weight of each row. Each row sums to 1 and is the mean of eight heads (lesson 07).* German
-# says *one-and-thirty*, so for 731 the dark cells cross: *ein* looks at *one*, then all but one
-# letter of *dreißig* go back to *thirty*. Nobody told the model where to look. These weights are
-# its **attention**.
+# largest weight of each row, in pale rows by a narrow lead. Each row sums to 1 and is the mean of
+# eight heads (lesson 07).* German says *one-and-thirty*, so for 731 the dark cells cross: *ein*
+# looks at *one*, then all but one letter of *dreißig* go back to *thirty*. Nobody told the model
+# where to look. These weights are its **attention**.
 #
-# For now, PyTorch's own layers run the model; by lesson 10 you will have written every layer.
-#
-# **Now watch it fail.** It gets the next number wrong: which word is missing? Find another that
-# fails; numbers that end in 000 are a good place to look.
+# **Now watch it fail.** It gets the next number wrong. Compare its German with the right one: which
+# word is missing? Find another that fails; numbers that end in 000 are a good place to look.
 
 # %% demo=true
 ax = experiments.translation(700_610)
 
 # %% [markdown]
 # *The same map for 700610, with a frame around the first wrong letter.* Here *tausend* should
-# begin. The model looks at *thousand*, and yet it writes *sechs*. So where a model looks need not
-# tell you what it will do; see lesson 17.
+# begin. *thousand* has a weight of 0.54, *six* has 0.24, yet it writes *sechs*. So the largest
+# weight need not tell what comes next, at least in this mean of eight heads (lesson 17).
 #
 # ## Working in the notebook
-# Every lesson is a notebook like this one: text, pictures, and functions that you complete.
 #
 # | I want to … | do this |
 # |---|---|
-# | start over | *Kernel → Restart Kernel and Run up to Selected Cell* |
+# | start over, or get rid of a NameError | *Kernel → Restart Kernel and Run up to Selected Cell* |
 # | write an answer | replace the line `raise NotImplementedError(…)`, and run the cell |
 # | know if it is right | run the cell below it |
 # | test the whole notebook | press **Validate** in the toolbar (or behind its **…** button) |
+# | skip something | a star ★ marks what no later lesson needs |
 # | see the solution | after trying: the same notebook in `solutions/`, if you have it |
 #
 # You may skip an exercise and come back; a figure that depends on it prints one line saying so.
-# Just read on. A star ★ marks what no later lesson needs. If you get a NameError, run the notebook
-# again from the top.
+# Just read on.
 
 # %% [markdown]
 # ## What a plain average cannot do
@@ -101,7 +98,7 @@ check.uniform_average(uniform_average)
 
 # %% [markdown]
 # ### Reading a check
-# Here is someone else's attempt, and what the check says about it. (`preview` costs no points.)
+# What is wrong with this attempt? Say it before the check does. (`preview` costs no points.)
 
 
 # %% demo=true
@@ -125,20 +122,22 @@ check.preview("uniform_average", first_try)
 # keeps three quarters of its points.
 #
 # ## Weights
-# **Attention** lets a *query* decide how much each value counts. Suppose you sit near the window,
-# and the three sensors get the weights 0.80, 0.15 and 0.05:
+# **Attention** lets a *query* decide how much each value counts. The query here is where you are:
+# in the room, but near the open garden door. Nobody measures there, so mix: 0.80 room, 0.20 garden
+# and no freezer.
 
 # %%
 warmth, humidity = 0.0, 0.0
-for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), strict=True):
+for weight, (degrees, percent) in zip([0.8, 0.2, 0.0], values.tolist(), strict=True):
     warmth, humidity = warmth + weight * degrees, humidity + weight * percent
     print(f"weight {weight:.2f}   so far {warmth:5.2f} °C and {humidity:5.2f} %")
 
 # %% [markdown]
-# Mostly the room. Each row of the maps above holds such weights; this course is about where they
-# come from.
+# Warmer than the garden, cooler than the room. Each row of the maps above holds such weights.
 #
-# ## The words of the course
+# ## Where do the weights come from?
+# The 0.80 was a guess. Attention computes it: it compares your place, the query, with the places of
+# the sensors, the keys. Here is the whole way, with the names that every lesson uses.
 #
 # ![Queries and keys are compared and give scores. A softmax turns the scores into weights whose
 # rows sum to 1. The weights average the values into the context, one vector per
@@ -163,11 +162,6 @@ for weight, (degrees, percent) in zip([0.80, 0.15, 0.05], values.tolist(), stric
 #
 # $$\text{weight}_j = \frac{e^{\,\text{score}_j}}{\sum_{m=1}^{T_k} e^{\,\text{score}_m}}$$
 #
-# | quantity | shape | note |
-# |---|---|---|
-# | scores | `(T_q, T_k)` | one row per query |
-# | softmax along `dim=1` | `(T_q, T_k)` | every row sums to 1 |
-#
 # Here is one query, by hand:
 
 # %%
@@ -179,8 +173,7 @@ for score, power in zip(scores_by_hand, powers, strict=True):
 # %% [markdown]
 # There is one trap. In PyTorch `exp(1000)` is `inf`, and `inf / inf` is `NaN`, "not a number". But
 # **adding the same number $c$ to all scores changes no weight**: every exponential is multiplied by
-# $e^c$, which cancels in the fraction. Which number must you *subtract* so that the largest
-# exponent is 0?
+# $e^c$, which cancels in the fraction. Which *c* saves you?
 #
 # ### Exercise 0.2 · `softmax`
 # ●●○ medium · 8 minutes · 2 points
@@ -226,8 +219,8 @@ check.softmax(softmax)
 axes = experiments.scales(softmax)
 
 # %% [markdown]
-# *Softmax weights of three scores at three scales: nearly equal on the left (0.38, 0.34, 0.28), all
-# on the first one on the right.* Only the differences between scores count: small ones make an
+# *Softmax weights of three scores at three scales: closer together on the left (0.38, 0.34, 0.28),
+# all on the first one on the right.* Only the differences between scores count: small ones make an
 # average, large ones a choice. Lesson 05 is about keeping scores at the right size.
 
 # %% [markdown]
@@ -241,12 +234,14 @@ def softmax_without_shift(scores, dim):
     return powers / powers.sum(dim, keepdim=True)
 
 
-for top in (10.0, 88.0, 89.0):
-    print(f"top score {top:g}:", softmax_without_shift(torch.tensor([top, top - 1]), dim=0))
+top = 10.0
+while softmax_without_shift(torch.tensor([top, top - 1]), dim=0).isfinite().all():
+    top += 1
+print(f"the first whole score that overflows: {top:g}")
 check.preview("softmax", softmax_without_shift)
 
 # %% [markdown]
-# In float32, a score of 89 is enough to overflow.
+# In float32, a score of 89 is enough to overflow: e⁸⁹ is larger than its maximum, 3.4 · 10³⁸.
 #
 # ## From weights to context
 # Now average the values with these weights, for all queries at once:
@@ -254,7 +249,7 @@ check.preview("softmax", softmax_without_shift)
 # $$\text{context}_i = \sum_{j=1}^{T_k} \text{weights}_{ij}\,\text{values}_j$$
 #
 # ### Exercise 0.3 · `weighted_average`
-# ●○○ easy · 5 minutes · 2 points
+# ●○○ easy · 3 minutes · 2 points
 #
 # Compute the context of all queries, without a loop: weights `(T_q, T_k)` and values `(T_k, d_v)`
 # become `(T_q, d_v)`. This one line is the last step of every attention in this course.
@@ -298,8 +293,8 @@ ax = plots.heatmap(weights, queries=people, keys=places, numbers=True)
 
 # %% [markdown]
 # *Weights of three queries (rows) on three keys (columns), on a colour scale from 0 to 1.* The
-# person at the door listens to room and garden alike, and gets nearly their mean, 12.7 °C. No row
-# gives the freezer more than 0.01.
+# person at the door listens to room and garden alike, and gets 12.7 °C: their mean, 13 °C, less
+# what the freezer's 0.01 takes away. No row gives the freezer more.
 #
 # ## Something of your own
 # Choose four things, each described by two numbers: cities by sunshine and rent, songs by tempo and

@@ -21,21 +21,27 @@ def translation(number: int) -> Axes:
              and a frame is around the first letter that is wrong
 
     One number in ten was kept out of the training, and the printed lines say whether this one was.
+    Of a wrong translation they also say the right one, and where the first wrong letter looked.
     """
     found = NumberTranslator().translate(number)
     german, expected = "".join(found.letters), in_words(number, "de")
     print("English:", " ".join(found.words[:-1]))
     print("German: ", german, "(right)" if german == expected else "(wrong)")
+    if german != expected:
+        print("right:  ", expected)
     if is_test(number):
         print("This number was kept out of the training: the model cannot know it by heart.")
     ax = plots.panels(width=1.5 + 0.85 * len(found.words), height=0.8 + 0.17 * len(german))
     title = "what each letter looked at, mean of eight heads"
     plots.heatmap(found.weights, ax, title, found.letters, found.words)
-    largest = found.weights.argmax(dim=1)
-    ax.plot(largest, range(len(largest)), "o", color=plots.VERMILION, markersize=5)
+    order = found.weights.argsort(dim=1, descending=True)
+    ax.plot(order[:, 0], range(len(order)), "o", color=plots.VERMILION, markersize=5)
     right = len(commonprefix([german, expected]))
     if right < len(german):
         plots.mark(ax, (right, right), (0, len(found.words) - 1))
+        looked_at = ((found.words[at], found.weights[right, at]) for at in order[right, :2])
+        said = ", ".join(f"{word} {weight:.2f}" for word, weight in looked_at)
+        print(f"largest weights at the first wrong letter: {said}")
     ax.set(xlabel="English words", ylabel="German letters, in order of writing")
     ax.tick_params(axis="x", labelrotation=25 if len(found.words) > 5 else 0)
     return ax
