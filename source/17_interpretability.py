@@ -405,7 +405,7 @@ _ = experiments.movable_weight()
 #
 # ```python
 # with watch_attention(model, {"encoder.layers.0.attention": torch.tensor([1.0, 1.0, 0.0, 1.0])}):
-#     log_p = self.log_p(source, target)
+#     logits = model(source, target)
 # ```
 #
 # <details><summary>Hint 1 · the idea</summary>
