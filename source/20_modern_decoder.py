@@ -288,11 +288,7 @@ compare(prediction, largest, "the largest weight, without query-key norm")
 # The check replaces your attention and your SwiGLU by parts of its own, so that a mistake in them
 # costs nothing here.
 #
-# <details><summary>Hint 1 · the idea</summary>
-#
-# The attention returns two things: an update of x, and the pair. Only the update is added.
-# </details>
-# <details><summary>Hint 2 · pseudocode</summary>
+# <details><summary>Hint 1 · pseudocode</summary>
 #
 # ```
 # update, pair = attention of norm_1 of x, with past and real
@@ -720,3 +716,5 @@ compare(prediction, rise, "rotary: bits per token more at places 257 to 512")
 # - A. Jiang et al. (2023). *Mistral 7B.* [arXiv:2310.06825](https://arxiv.org/abs/2310.06825)
 # - L. B. Allal et al. (2025). *SmolLM2: when Smol goes big.*
 #   [arXiv:2502.02737](https://arxiv.org/abs/2502.02737)
+# - H. Touvron et al. (2023). *LLaMA: open and efficient foundation language models.*
+#   [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)
