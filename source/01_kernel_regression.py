@@ -265,7 +265,7 @@ from attention.kernel_regression import kernel_values
 # ●●○ medium · 8 minutes · 2 points
 #
 # Divide each query's similarities by their sum: `(T_q, T_k)` stays `(T_q, T_k)`. But what if **no**
-# key is in reach, as can happen with a boxcar? Then the sum is 0. Give it equal weights, $1/T_k$.
+# key is in reach, as with a narrow boxcar? The sum is then 0: give this query weights of $1/T_k$.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
