@@ -37,7 +37,6 @@ def gelu(x):
     x        any shape
     returns  the same shape: x · Φ(x), where Φ(x) = (1 + erf(x / √2)) / 2
 
-    F.gelu is the same in one call.
     Source: Hendrycks and Gimpel (2016), equation 1.
 
     >>> gelu(torch.tensor([-9.0, -1.0, 0.0, 1.0, 9.0]))

@@ -543,7 +543,7 @@ experiments.cache_sizes()
 # you compute another function: a window that does not look far, or a state of fixed size.
 # Sharing keys and values among heads makes the cache of a decoder smaller.
 #
-# **Next** [19 · Does it run the real thing?](../19_published_model/19_published_model.ipynb) You
+# **Next** [19 · Can you run a published model?](../19_published_model/19_published_model.ipynb) You
 # will run weights that others have trained, in your own layers.
 #
 # ## Open questions

@@ -142,29 +142,32 @@ def recorded(experiment: str, **wanted: Any) -> list[dict[str, Any]]:
     return [dict(row) for row in seeds.where(read("published_model", experiment), **wanted)]
 
 
-def _by_layer(experiment: str, key: str, ax: Any, title: str) -> None:
+def _by_layer(experiment: str, key: str, ax: Any, name: str, model: str, colour: str) -> None:
     """Draw one measure after each layer, a line for each sample; print medians and the last."""
-    for model, colour in ((PUBLISHED, plots.BLUE), (UNTRAINED, plots.GREY)):
-        samples = [row[key] for row in recorded(experiment, model=model)]
-        for number, sample in enumerate(samples):
-            label = None if number else model
-            ax.plot(sample, "o-", color=colour, alpha=0.7, markersize=3, label=label)
-        middle = " ".join(f"{median(layer):.2f}" for layer in zip(*samples, strict=True))
-        last = [sample[-1] for sample in samples]
-        print(f"{title:20} {model:10} medians {middle}; last {seeds.span(last)}")
-    ax.set(title=title, xlabel="after layer", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
+    samples = [row[key] for row in recorded(experiment, model=model)]
+    for number, sample in enumerate(samples):
+        label = None if number else name
+        ax.plot(sample, "o-", color=colour, alpha=0.7, markersize=3, label=label)
+    middle = " ".join(f"{median(layer):.2f}" for layer in zip(*samples, strict=True))
+    last = seeds.span(sample[-1] for sample in samples)
+    print(f"{key:10} {name:20} medians {middle}; last {last}")
+    ax.set(xlabel="after layer", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
 
 
 def draw_identifiability() -> float:
-    """Draw for which share of tokens the nearest input is their own.
+    """Draw for which share of tokens the nearest input is their own; print the control's, too.
 
     returns  the share after the last layer of the published model, by distance: the median sample
     """
-    axes = plots.panels(1, 3, width=2.8)
-    titles = ("nearest by cosine", "nearest by distance", "linear map first")
-    for ax, key, title in zip(axes, NEAR, titles, strict=True):
-        _by_layer("identifiability", key, ax, title)
-    plots.legend(axes[0], fontsize=8, loc="lower left")
+    ax = plots.panels(width=5.2, height=2.8)
+    names = "by cosine", "by distance", "after a linear map"
+    colours = plots.BLUE, plots.VERMILION, plots.GREEN
+    for key, name, colour in zip(NEAR, names, colours, strict=True):
+        _by_layer("identifiability", key, ax, name, PUBLISHED, colour)
+    control = [row[key] for row in recorded("identifiability", model=UNTRAINED) for key in NEAR]
+    print(f"untrained, all three, after every layer: {seeds.span(sum(control, []))}")
+    ax.set(title="share of tokens nearest to their own input")
+    plots.legend(ax, fontsize=9, loc="lower left")
     rows = recorded("identifiability", model=PUBLISHED)
     return float(median(row["distance"][-1] for row in rows))
 
@@ -173,7 +176,7 @@ def draw_effective() -> None:
     """Draw how much attention lies in the null space, and the weight on [CLS], by length."""
     left, right = plots.panels(1, 2, width=4.2, share=False)
     titles = "in null space", "[CLS], raw", "effective", "values' length"
-    print(f"{'more than 32 pieces':20}", *(f"{title:>16}" for title in titles))
+    print(f"{'40 to 64 pieces':20}", *(f"{title:>16}" for title in titles))
     for model, colour in ((PUBLISHED, plots.BLUE), (UNTRAINED, plots.GREY)):
         rows = recorded("effective", model=model)
         for number, row in enumerate(rows):
@@ -198,7 +201,11 @@ def draw_effective() -> None:
 
 def draw_attribution() -> None:
     """Draw the own token's share of each hidden vector, and how often it is the largest."""
-    left, right = plots.panels(1, 2, width=3.4)
-    _by_layer("attribution", "own", left, "own share")
-    _by_layer("attribution", "first", right, "own is the largest")
-    plots.legend(left, fontsize=8, loc="upper right")
+    panels = plots.panels(1, 2, width=3.4)
+    for ax, key, title in zip(
+        panels, ("own", "first"), ("own share", "own is the largest"), strict=True
+    ):
+        for model, colour in ((PUBLISHED, plots.BLUE), (UNTRAINED, plots.GREY)):
+            _by_layer("attribution", key, ax, model, model, colour)
+        ax.set(title=title)
+    plots.legend(panels[0], fontsize=8, loc="lower left")

@@ -265,13 +265,14 @@ def show_similar() -> Tensor:
 
 
 def draw_gelu(gelu: Piece) -> None:
-    """Draw a GELU beside ReLU, and what its approximation by a tanh gets wrong."""
-    x = torch.linspace(-4, 4, 401)
-    left, right = plots.panels(1, 2, width=4.2, share=False)
-    plots.lines(x, {"GELU": gelu(x), "ReLU": x.relu()}, left, xlabel="x")
+    """Draw a GELU beside ReLU; print what its approximation by a tanh gets wrong."""
+    x = torch.linspace(-3, 3, 301)
+    ax = plots.panels(width=4.8, height=2.8)
+    ax.plot(x, x.relu(), "--", color=plots.GREY, linewidth=1.2, label="ReLU")
+    ax.plot(x, gelu(x), color=plots.BLUE, label="GELU")
+    ax.set(xlabel="x", aspect="equal")
+    plots.legend(ax, loc="upper left")
     wrong = F.gelu(x, approximate="tanh") - gelu(x)
-    plots.lines(x, {"": wrong * 1000}, right, "1000 · (tanh form − GELU)", "x")
-    plots.legend(left, fontsize=8, loc="upper left")
     print(f"largest difference of the tanh form: {wrong.abs().max():.1e}")
 
 
@@ -413,10 +414,7 @@ def draw_meaning() -> int:
         wrong = sum(other > same for same, other in row[kind])
         counted = sum(_shared(a, c) > _shared(a, b) for a, b, c in triplets)
         print(f"{kind:13} something else is nearer in {wrong} of {len(triplets)}", end="; ")
-        print(f"shares more words in {counted}")
-        for (same, other), (sentence, _, _) in zip(row[kind], triplets, strict=True):
-            if other <= same:
-                print("    the same is nearer to:", sentence)
+        print(f"shares more words in {counted}; cosine {seeds.span(far for _, far in row[kind])}")
     for ax in axes[:-1]:
         ax.set_xticklabels([])
     axes[-1].set_xlabel("cosine")
