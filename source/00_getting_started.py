@@ -29,10 +29,10 @@ ax = experiments.translation(number)
 # %% [markdown]
 # *Where the trained translator looks: German letters down, in the order it writes them, English
 # words across. The darker a cell, the more weight that word has for that letter; a dot marks the
-# largest weight of each row, in pale rows by a narrow lead. Each row sums to 1 and is the mean of
-# eight heads (lesson 07).* German says *one-and-thirty*, so for 731 the dark cells cross: *ein*
-# looks at *one*, then all but one letter of *dreißig* go back to *thirty*. Nobody told the model
-# where to look. These weights are its **attention**.
+# largest weight of each row; in pale rows it is hardly larger than the next. Each row sums to 1 and
+# is the mean of eight heads (lesson 07).* German says *one-and-thirty*, so for 731 the dark cells
+# cross: *ein* looks at *one*, then all but one letter of *dreißig* go back to *thirty*. Nobody told
+# the model where to look. These weights are its **attention**.
 #
 # **Now watch it fail.** It gets the next number wrong. Compare its German with the right one: which
 # word is missing? Find another that fails; numbers that end in 000 are a good place to look.
@@ -42,8 +42,8 @@ ax = experiments.translation(700_610)
 
 # %% [markdown]
 # *The same map for 700610, with a frame around the first wrong letter.* Here *tausend* should
-# begin. *thousand* has a weight of 0.54, *six* has 0.24, yet it writes *sechs*. So the largest
-# weight need not tell what comes next, at least in this mean of eight heads (lesson 17).
+# begin. *thousand* has a weight of 0.54, *six* has 0.24, yet the model writes *sechs*. So the
+# largest weight need not tell what comes next, at least in this mean of eight heads (lesson 17).
 #
 # ## Working in the notebook
 #

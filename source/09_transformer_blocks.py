@@ -31,8 +31,8 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
     print(f"slope {slope}:  after 6 layers {slope**6:8.3f}   after 48 layers {slope**48:.1e}")
 
 # %% [markdown]
-# The gradient survives only if the slope is very near 1. So let the layer compute an **update**,
-# which is added to its input:
+# Below 1 the gradient fades, above 1 it explodes. It keeps its size only if the slope is very near
+# 1. So let the layer compute an **update**, which is added to its input:
 #
 # $$h_{l+1} = h_l + f_l(h_l), \qquad \frac{\partial h_{l+1}}{\partial h_l} = 1 + f_l'(h_l)$$
 #
@@ -103,8 +103,7 @@ compare(prediction, factor, "first layer, with over without")
 # in **every** layer, not only in the first.
 #
 # The factor depends on our choice of 0.7. At sizes 1.5 and 2 the plain stack starts well, too: its
-# gradient even grows from the last layer to the first. With skip connections, too, the first
-# layer's gradient is larger than the last layer's, at every size. A plain stack loses more than its
+# gradient even grows from the last layer to the first. A plain stack loses more than its
 # gradient, as you will see below.
 #
 # ## A stream with detours
@@ -447,7 +446,8 @@ experiments.deep_stacks()
 # connections all positions end with the same vector (cosine 1.00), after four layers already.
 # Averaging alone does that: Dong and colleagues (2021) prove this *rank collapse* for attention
 # with neither skips nor feed-forward networks. The residual stream carries the input past the
-# averages. A model that cannot tell positions apart cannot reverse digits.
+# averages. Where all positions are alike, the digits cannot be told apart. This is probably what
+# stops the stack of twelve; that it causes it, we have not shown.
 #
 # ## Which of them learn?
 # Train 12 of your own layers to reverse digits: 3 1 4 1 5 9 becomes 9 5 1 4 1 3. Take 90 steps of

@@ -87,7 +87,7 @@ for first, p in follows["BOS"].items():
 sharp, early, corpus = experiments.two_translators()
 
 # %% [markdown]
-# The early translator often writes a wrong number. What does it predict after “achthundert” in 816,
+# The early translator gets all three wrong. What does it predict after “achthundert” in 816,
 # *achthundertsechzehn*? Before the softmax, we divide its scores by a **temperature**:
 
 # %% demo=true
@@ -268,10 +268,11 @@ for name, options in ways.items():
 experiments.greedy_or_sampled({"early": early, "sharp": sharp}, corpus, write, sample)
 
 # %% [markdown]
-# Not one of the twelve is right, but neither was greedy search: the early translator is in doubt.
-# The sharp one gets all 80 numbers right greedily, and only 6 to 10 when it may draw any letter:
-# each letter is another chance to draw an improbable one. A story (lesson 15) can go on in many
-# good ways, but a number has one translation, so now we search for it.
+# None of the twelve is right. Greedy search was wrong, too: the early translator is in doubt. The
+# sharp one gets all 80 numbers right greedily, and only 6 to 10 when it may draw any letter: each
+# letter is another chance to draw an improbable one, and its training taught it to leave those some
+# probability (the ★ at the end). A story (lesson 15) can go on in many good ways, but a number has
+# one translation, so now we search for it.
 #
 # ## Several beginnings at once
 # Greedy search missed “a fox” because it had dropped *a*. A **beam search** keeps the K best
@@ -432,9 +433,9 @@ _ = experiments.wider_beams()
 
 # %% [markdown]
 # *Mean log-probability and mean number of letters of 80 translations, against the width of the
-# beam; a line for each of three seeds.* The better the search, the more probable the translations,
-# and without a penalty the shorter: a beam of 32 writes 12 to 18 letters where 37 are wanted. With
-# α = 1 they keep 29 to 32 letters from a width of 4 on.
+# beam; a line for each of three seeds.* The wider the beam, the more probable the translations, and
+# without a penalty the shorter: a beam of 32 writes 12 to 18 letters where 37 are wanted. With α =
+# 1 they keep 29 to 32 letters from a width of 4 on.
 #
 # ### Predict first
 # Does such a beam get more numbers right than greedy search? Translators trained for 60 to 150

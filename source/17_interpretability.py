@@ -287,9 +287,9 @@ _ = experiments.move_vectors(model, corpus)
 # *First four lines: 931, with its vectors in other places. Last three: all numbers with these kinds
 # of words and two different digits.* No: with *nine* in both places the model writes 930, and the
 # last digit is missing. With *one* in both, the first digit is missing, and nonsense follows. So a
-# vector holds its word **and its place**, if only roughly: a vector from the place before does as
-# well. Where the vector stands means nothing to the decoder: a weighted sum does not depend on the
-# order of its terms.
+# vector holds its word **and something that depends on its place**, if only roughly: in a recorded
+# trial, vectors from the place before served 400 times of 400. Where the vector stands means
+# nothing to the decoder: a weighted sum does not depend on the order of its terms.
 #
 # ## Could the weights be different?
 # If the weights explain an output, no other weights should give it. Three tokens have the values 1,
@@ -332,7 +332,7 @@ compare(prediction, free, "attention with a null space")
 # The 32 features and the sum make 33 conditions, so there must be a null space from T = 34 on. The
 # last row of the decoder's self-attention has 65 − 33 = 32 free directions, so it fails the test.
 # Cross-attention, whose map opened this lesson, passes it: given these values, no other weights
-# give its output.
+# give exactly its output.
 #
 # ### Exercise 17.3 · `perturb_attention`
 # ●●● hard · 20 minutes · 3 points
@@ -605,7 +605,7 @@ for head, gates in enumerate(1 - torch.eye(4)):
 # copies from a fixed distance: for each place in the row, the one that fits most often in 4 000
 # other rows.* Without layer 1 the model hardly does better than guessing. Without layer 0 it does
 # worse than a fixed distance: then the induction heads are not told which token stood before a
-# position. But no *single* head of layer 1 is needed, since the three others do the same. Leaving
+# position. But no *single* head of layer 1 is needed, since the three others suffice. Leaving
 # out one head at a time would have called all four unimportant.
 #
 # Where are the 5 % that even the whole model gets wrong? Does it depend on the seed? And could a
@@ -771,9 +771,9 @@ experiments.attributions(HiddenTokenAttribution, model, corpus)
 # %% [markdown]
 # *Share of each input token in each hidden vector of 231. Printed: the mean own share over 40
 # sentences of 8 tokens.* With depth a token's own share falls, because vectors get mixed. But it
-# falls just as much without training: this comes from the architecture. A vector's own token keeps
-# the largest share everywhere, so the columns are labelled fairly. In deeper models it can lose its
-# place, as Brunner et al. report for BERT.
+# falls nearly as much without training: this comes from the architecture. A vector's own token
+# keeps the largest share everywhere, so the label of a column is a fair one. In deeper models it
+# can lose its place, as Brunner et al. report for BERT.
 #
 # ## References
 # - A. Geiger, H. Lu, T. Icard, C. Potts (2021). *Causal abstractions of neural networks.*
