@@ -79,8 +79,8 @@ print("predicts  " + "".join(f"{token:<5}" for token in predicts))
 # `shift_right`.
 #
 # ## Masks from tokens
-# In a batch beside *twenty one*, the shorter *twelve* is filled up with PAD, and so is *zwölf*. A
-# softmax would give this padding a share of every word's attention.
+# Beside *twenty one*, *twelve* is short: in one batch it is filled up with PAD, and *zwölf*
+# likewise. A softmax would give this padding a share of every word's attention.
 #
 # ### Exercise 10.1 · `masks_from_tokens`
 # ●●○ medium · 10 minutes · 2 points
@@ -137,7 +137,7 @@ experiments.masks_of_a_batch(masks_from_tokens)
 #
 # Write the whole path of the data, with **one** layer on each side: the figure with N = 1. The
 # masks and the layers are given; these layers are post-norm, so there are no last norms. Take the
-# five short methods in this order; `pass` at the end of `__init__` lets you try the others first:
+# five short methods in this order (`pass` in place of the `raise` in `__init__` lets you begin):
 # 1. `embed`: rows times √d_model, plus the sinusoids in the rows' dtype, then dropout,
 # 2. `encode`: from ids to the memory, `(B, T_k, d_model)`,
 # 3. `decode`: from ids and memory to the scores, `(B, T_q, target_size)`,
@@ -152,7 +152,7 @@ experiments.masks_of_a_batch(masks_from_tokens)
 # <details><summary>Hint 2 · smaller steps</summary>
 #
 # `encode` and `decode` each need `embed`, with which table? A decoder layer takes target, memory,
-# target's mask, memory's mask. Which box of the figure comes after it?
+# target's mask, memory's mask. Which box of the figure comes after it and the last norm?
 # </details>
 # <details><summary>Hint 3 · tying</summary>
 #
@@ -192,9 +192,9 @@ check.Translator(Translator)
 #
 # Make `n_layers` layers, one after the other, each with **weights of its own**. With pre-norm,
 # every layer normalises what goes *in*, so the sum that leaves the last one needs a final norm.
-# Post-norm layers end with a norm already. `sizes` holds all that a layer of lesson 09 needs. Use
-# `self.kind` for the layers, and pass the arguments after x on to each layer: then the decoder is
-# your encoder with layers of another kind.
+# Post-norm layers end with a norm already. `sizes` holds all that a layer of lesson 09 needs. The
+# decoder will be this stack with layers of another kind, so use `self.kind` for the layers, and
+# pass the arguments after x on to each layer.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -333,16 +333,17 @@ _ = translator_so_far.up_to("10")
 
 # %% [markdown]
 # *Share of test numbers of seven, eight and nine digits translated without error: three runs of
-# each translator, trained on numbers of up to nine digits; this lesson's row is framed.*
+# each translator, trained on numbers of up to nine digits. The colour shows the median; this
+# lesson's row is framed.*
 #
 # This row completes the table that began in lesson 05. Every run of the whole Transformer gets at
 # least .97 of the numbers of seven digits right, and at least .81 of those of nine. Before, success
-# depended on the seed, and no single change helped with every seed: not heads, not positions, not
-# two blocks that read. The jump comes with the last row, in which blocks write, too, and no
-# recurrent network is left. (And the second layer? Trained on up to six digits, as above, N = 1
-# gets .96 to .98 of the six-digit numbers right, N = 2 gets .99: “one layer” in the records.) In
-# training no word waits for another, which pays on long sentences and parallel hardware (lesson
-# 12).
+# depended on the seed. With seven digits attention itself helped every seed; after it no single
+# change did: not heads, not positions, not two blocks that read. The jump comes with the last row.
+# Blocks write, too, and no recurrent network is left: which does it, the table cannot say.
+#
+# And the second layer? For our numbers it matters little. Trained on up to six digits, as above,
+# N = 1 gets .96 to .98 of the six-digit numbers right, N = 2 gets .99 (“one layer” in the records).
 #
 # ## The three uses of attention, in one forward pass
 # ### Predict first
@@ -355,21 +356,23 @@ _ = experiments.three_uses(weights, words, letters)
 # %% [markdown]
 # *Head 3 of layer 1 in each stack, for 931; queries down, keys across. (Heads and layers are
 # counted from 0, here and in all later lessons, so layer 1 is the last.) Left: *thirty* and *one*
-# look back at *hundred*. Middle: a letter may look at itself and at those before it; this head
-# looks mostly at what came just before. The future is empty. Right: the letter to be written looks
-# at the words; the “e” of* ein *is framed.* The right picture resembles lesson 03's alignment:
-# *neun* looks at *nine*, most of *hundert* at *hundred*, the “e” of *ein* at *one*, *dreißig* at
-# *thirty*. But “in” and most of *und* look back at *hundred*: this head is not the whole
-# translator. Here are all heads of the cross-attention:
+# look back at *hundred*, *nine* and *hundred* at EOS. Middle: a letter may look at itself and at
+# those before it; in about half of the rows this head gives most weight to the letter just before.
+# The future is empty. Right: the letter to be written looks at the words; the “e” of* ein *is
+# framed.* The right picture resembles lesson 03's alignment: *neun* looks at *nine*, most of
+# *hundert* at *hundred*, the “e” of *ein* at *one*, *dreißig* at *thirty*. But “in” and most of
+# *und* look back at *hundred*: this head is not the whole translator. Here are all heads of the
+# cross-attention:
 
 # %% demo=true
 experiments.every_head(weights, words, letters)
 
 # %% [markdown]
-# *Cross-attention of both layers, all heads, for 931.* Look at the framed row in layer 1, the “e”
-# of *ein*. Two heads look at *thirty* and two at *one*, each with nearly all its weight. Their mean
-# would show a letter that looks at both words, which no head does. So look at heads before you
-# average them. Lesson 17 asks what each head is for. Choose one, and hover over the map:
+# *Cross-attention of both layers, all heads, for 931.* Look at the framed row, the “e” of *ein*. In
+# layer 0 two heads look at *one*, two are undecided, and none looks at *thirty*. In layer 1 two
+# heads look at *thirty* and two at *one*, each with nearly all its weight. Their mean would show a
+# letter that looks at both words, which no head does. So look at heads before you average them.
+# Lesson 17 asks what each head is for. Choose one, and hover over the map:
 
 # %% demo=true
 from attention.provided.figures.explorer import Sentence, explorer
@@ -418,10 +421,10 @@ compare(prediction, sum(right["none"]) / len(right["none"]), "without positions,
 # means.* All three kinds of positions work. After 300 steps sinusoidal positions are slightly ahead
 # in all runs, and learned ones slightly behind.
 #
-# Without positions two-digit numbers are still right, since *thirty* and *one* can only be 31. But
-# “nine hundred thirty one” and “one hundred thirty nine” hold the same words, so the model guesses.
-# It gets about half of the three-digit numbers right, and fewer of the longer ones. At least three
-# in four errors are correct German for the same words in another order.
+# Without positions 27 % are right. All two-digit numbers are still right, since *thirty* and
+# *one* can only be 31. But “nine hundred thirty one” and “one hundred thirty nine” hold the same
+# words, so the model guesses. It gets about half of the three-digit numbers right, and fewer of the
+# longer ones. At least three in four errors are correct German for the same words in another order.
 #
 # ## Break it: no shift
 # Let the decoder read the very letters it is supposed to predict. What will happen to the loss, and
@@ -647,10 +650,10 @@ _ = experiments.tied_tables()
 # short rows. So most of the harm comes from the start, not from the tie; but its loss still ends
 # about twice as high as with separate tables.
 #
-# `Translator` begins with long rows, as the paper's own code does, and leaves its tables untied: 24
-# letters gain nothing from a tie. With many rare tokens it pays: Press and Wolf found better
-# language models with fewer parameters, and translators as good at less than half the size. If you
-# tie tables, try both lengths.
+# `Translator` begins with long rows, as the paper's own code does, and leaves its tables untied:
+# with 24 target tokens a tie saves next to nothing. With many rare tokens it pays: Press and Wolf
+# found better language models with fewer parameters, and translators as good at less than half the
+# size. If you tie tables, try both lengths.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need.*

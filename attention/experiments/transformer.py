@@ -322,12 +322,13 @@ def _e_of_ein(letters: list[str]) -> int:
 
 
 def every_head(weights: dict[str, Tensor], words: list[str], letters: list[str]) -> None:
-    """Draw the cross-attention of both layers, head by head; print the last layer's “e” of ein.
+    """Draw the cross-attention of both layers, head by head; print the row of the “e” of ein.
 
     The arguments are what `weights_for` returns, for 931.
     """
     axes = plots.panels(rows=2, columns=4, width=2.5, height=4.6)
     e_of_ein = _e_of_ein(letters)
+    print("the “e” of ein, weight on:", *words)
     for layer, row in enumerate(axes):
         heads = weights[f"decoder.layers.{layer}.cross_attention"][0]  # (H, T_q, T_k)
         for head, ax in enumerate(row):
@@ -336,11 +337,9 @@ def every_head(weights: dict[str, Tensor], words: list[str], letters: list[str])
             ax.set(xlabel="", ylabel="")
             ax.tick_params(axis="x", rotation=60)
             plots.mark(ax, (e_of_ein, e_of_ein), (0, len(words) - 1))
-    last = heads[:, e_of_ein]  # (H, T_k)
-    print("the “e” of ein, last layer, weight on:", *words)
-    for head, shares in enumerate(last.tolist()):
-        print(f"head {head}:", *(f"{share:.2f}" for share in shares))
-    print("mean:  ", *(f"{share:.2f}" for share in last.mean(dim=0).tolist()))
+            print(f"{title}:", *(f"{share:.2f}" for share in heads[head, e_of_ein].tolist()))
+    mean = heads[:, e_of_ein].mean(dim=0).tolist()
+    print("layer 1, mean:  ", *(f"{share:.2f}" for share in mean))
 
 
 def without_the_shift(Transformer: Model, Peeking: Model) -> None:
