@@ -333,8 +333,7 @@ _ = translator_so_far.up_to("10")
 
 # %% [markdown]
 # *Share of test numbers of seven, eight and nine digits translated without error: three runs of
-# each translator, trained on numbers of up to nine digits. The colour shows the median; this
-# lesson's row is framed.*
+# each translator, trained on up to nine digits. Colour: the median; framed: this lesson.*
 #
 # This row completes the table that began in lesson 05. Every run of the whole Transformer gets at
 # least .97 of the numbers of seven digits right, and at least .81 of those of nine. Before, success
@@ -357,12 +356,11 @@ _ = experiments.three_uses(weights, words, letters)
 # *Head 3 of layer 1 in each stack, for 931; queries down, keys across. (Heads and layers are
 # counted from 0, here and in all later lessons, so layer 1 is the last.) Left: *thirty* and *one*
 # look back at *hundred*, *nine* and *hundred* at EOS. Middle: a letter may look at itself and at
-# those before it; in about half of the rows this head gives most weight to the letter just before.
-# The future is empty. Right: the letter to be written looks at the words; the “e” of* ein *is
-# framed.* The right picture resembles lesson 03's alignment: *neun* looks at *nine*, most of
-# *hundert* at *hundred*, the “e” of *ein* at *one*, *dreißig* at *thirty*. But “in” and most of
-# *und* look back at *hundred*: this head is not the whole translator. Here are all heads of the
-# cross-attention:
+# those before it; about half of the rows put most weight on the letter just before. The future is
+# empty. Right: the letter to be written looks at the words; the “e” of* ein *is framed.* The right
+# picture resembles lesson 03's alignment: *neun* looks at *nine*, most of *hundert* at *hundred*,
+# the “e” of *ein* at *one*, *dreißig* at *thirty*. But “in” and most of *und* look back at
+# *hundred*: this head is not the whole translator. Here are all heads of the cross-attention:
 
 # %% demo=true
 experiments.every_head(weights, words, letters)
@@ -372,7 +370,7 @@ experiments.every_head(weights, words, letters)
 # layer 0 two heads look at *one*, two are undecided, and none looks at *thirty*. In layer 1 two
 # heads look at *thirty* and two at *one*, each with nearly all its weight. Their mean would show a
 # letter that looks at both words, which no head does. So look at heads before you average them.
-# Lesson 17 asks what each head is for. Choose one, and hover over the map:
+# Choose one, and hover over the map:
 
 # %% demo=true
 from attention.provided.figures.explorer import Sentence, explorer

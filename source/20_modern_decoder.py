@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 20 · What changed since 2017?
 #
-# SmolLM2 is a small chat model that anybody can download. In this lesson you learn to read its file
-# of settings, build the decoder that this file describes, let the model answer in your own layers,
-# and find out which of eight changes since 2017 lower the loss of a small model.
+# Change one number in the settings of SmolLM2, a chat model that anybody can download, and it
+# answers in broken French. Here you learn to read these settings, build the decoder that they
+# describe, let the model answer in it, and see which of eight changes since 2017 lower the loss.
 #
 # **After this lesson** you can
 # - explain the settings of a published language model, line by line,
@@ -11,7 +11,7 @@
 #   **query-key norm** and a **sliding window**,
 # - show that your decoder computes what the code of Llama 3, Mistral and Qwen 3 computes, on tiny
 #   models,
-# - run a published chat model in your own layers, with a **cache**, and say how large it is,
+# - run a published chat model in your own layers, with a **cache** whose bytes you can count,
 # - say which changes lowered the loss of a small model, and which did not.
 #
 # **Time** 110 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 06, 07, 08, 09,
@@ -74,7 +74,7 @@ torch.set_num_threads(1)  # these models are faster on one core
 # that of Chowdhery et al. (2022); the references name the others. Whether a change lowers the loss,
 # you will measure: one at a time, everything else kept, three seeds.
 #
-# With all changes a layer is
+# Whatever is inside the attention, a layer with these changes is
 #
 # $$x \leftarrow x + \mathrm{Attention}(\mathrm{RMSNorm}(x)) \qquad
 # x \leftarrow x + \mathrm{SwiGLU}(\mathrm{RMSNorm}(x))$$
@@ -122,7 +122,7 @@ check.rms_norm(rms_norm)
 experiments.draw_norms(rms_norm)
 
 # %% [markdown]
-# *What the norms make of (1, 2, 3, 6) when the same number is added to all four features.* A
+# *What the norms make of (1, 2, 3, 6), the vector above, when a number is added to all features.* A
 # LayerNorm removes what all features have in common. RMSNorm keeps it: the farther from 0, the
 # nearer all features come to 1 or −1, and the smaller their differences get. Both norms give the
 # same result for a vector ten times as long, apart from ε. Zhang and Sennrich (2019) argued that
@@ -171,9 +171,9 @@ experiments.draw_gate(SwiGLU)
 #
 # ## Attention: fewer keys, normalised queries, a window
 # **Grouped queries.** In lesson 13 you kept keys and values in a cache, to write faster. For Llama
-# 3 with 8 billion parameters, the cache of a text of 131 072 tokens takes 16 GiB, about as much as
-# the weights. It would take four times as much if each head of queries had keys and values of its
-# own. So several heads of queries share one head of keys and values.
+# 3.1 with 8 billion parameters, the cache of a text of 131 072 tokens takes 16 GiB, about as much
+# as the weights. It would take four times as much if each head of queries had keys and values of
+# its own. So several heads of queries share one head of keys and values.
 #
 # **Query-key norm.** Little keeps W_q and W_k from growing during training. If they grow, so do the
 # scores: the softmax picks one key, and its gradient vanishes (lesson 05). With an RMSNorm on each
@@ -193,12 +193,13 @@ experiments.draw_gate(SwiGLU)
 # Graded in four parts: shared heads, turned (1), norms of queries and keys (1), a window (1), a
 # past and padding (1). Begin with the first, run the check, and go on from there.
 #
-# - **Shared heads, turned.** x is (B, T, d_model), and so is the output. There are `n_heads` heads
-#   of queries and `n_kv_heads` of keys and values, each of d_head numbers. Neighbouring query heads
-#   share one: with 6 and 2 heads, the query heads 0, 1 and 2 use head 0 of keys and values. Queries
-#   and keys are turned by their positions, with `rotary` of lesson 08, which wants positions in
-#   float32 or float64, whatever x is. The angles have the attention's `base`; values are not
-#   turned. Each position looks at itself and at what came before it, never at what comes later.
+# - **Rotary positions, shared heads.** Make the four matrices in `__init__`. x is (B, T, d_model),
+#   and so is the output. There are `n_heads` heads of queries and `n_kv_heads` of keys and values,
+#   each of d_head numbers. Neighbouring query heads share one: with 6 and 2 heads, query heads 0, 1
+#   and 2 use head 0 of keys and values. Queries and keys are turned by their positions, with
+#   `rotary` of lesson 08, which wants positions in float32 or float64, whatever x is. The angles
+#   have the attention's `base`; values are not turned. Each position looks at itself and at what
+#   came before it, never at what comes later.
 # - **Norms of queries and keys.** With `qk_norm=True` each query and each key, head by head, goes
 #   through `norm_q` or `norm_k` before it is turned. (Without it, both are `nn.Identity`.)
 # - **A window.** With a `window`, a position sees only the last `window` positions, itself
@@ -288,14 +289,9 @@ compare(prediction, largest, "the largest weight, without query-key norm")
 # The check replaces your attention and your SwiGLU by parts of its own, so that a mistake in them
 # costs nothing here.
 #
-# <details><summary>Hint 1 · pseudocode</summary>
+# <details><summary>Hint 1 · the idea</summary>
 #
-# ```
-# update, pair = attention of norm_1 of x, with past and real
-# x = x + update
-# x = x + feed-forward of norm_2 of x
-# return x, pair
-# ```
+# It is lesson 09's pre-norm layer; only the past is new. What is passed on, what returned?
 # </details>
 
 # %% exercise="ModernDecoderLayer"
@@ -465,7 +461,7 @@ _ = experiments.time_writing(ModernDecoder, generate, generate_with_cache)
 # the cache, each new token costs another reading of all the text before it.
 #
 # The course comes with a larger decoder of this kind, with 3 layers, trained for 3 000 steps on the
-# three novels. In your own parts it continues a text:
+# three novels. In your own decoder it continues a text:
 
 # %% demo=true
 experiments.write_on("It is a truth", ModernDecoder, generate_with_cache)
@@ -494,9 +490,10 @@ experiments.write_on("It is a truth", ModernDecoder, generate_with_cache)
 experiments.ask(ModernDecoder, generate_with_cache)
 
 # %% [markdown]
-# Attention, norms, gates and cache are yours. The model is small: it knows the spider and the
-# capital, but gets the product wrong, in confident words (17 · 23 is 391). In a clone
-# of the course, `python -m attention.chat` lets you talk with it.
+# Attention, gates, layers and cache are yours; the norms are `nn.RMSNorm`, which computes what your
+# `rms_norm` does. The model is small: it knows the spider and the capital, but gets the product
+# wrong, in confident words (17 · 23 is 391). In a clone of the course you can talk with it: `python
+# -m attention.chat`.
 #
 # ### Predict first
 # Now a single line of the settings is wrong: first the base, as at the beginning of this lesson,
@@ -516,8 +513,8 @@ compare(prediction, right, "the answer survives")
 
 # %% [markdown]
 # Nothing raised an error. A window that is one token too short is enough, and the model recites its
-# system prompt. Yet if the first token is hidden from the beginning on, it is not missed: the model
-# names Paris. Lesson 21 finds out what is special about the first token.
+# system prompt. Yet if the first token is hidden from the beginning on (not shown here), it is not
+# missed: the model names Paris. Lesson 21 finds out what is special about the first token.
 #
 # ## What the cache takes
 # How many chats of 131 072 tokens fit on a GPU of 80 GB? That depends on the cache: each layer
@@ -534,13 +531,14 @@ def cache_bytes(T, n_layers, n_kv_heads, d_head, window=None, bytes_per_number=2
 experiments.draw_caches(cache_bytes)
 
 # %% [markdown]
-# *Size of the cache of one text against its length, in 16 bits, with the published sizes.* Llama 2
-# keeps half a mebibyte for each token. Llama 3, with a quarter of the heads of keys and values,
-# keeps a quarter of that. Mistral's line lies on that of Llama 3 up to its window of 4 096 tokens,
-# then stays at half a gibibyte. GPT-3, with 96 layers and a head of keys for each of its 96 heads
-# of queries, would keep 36 GiB for 8 192 tokens. So beside the weights of Llama 3 (16 GB), three
-# chats of 131 072 tokens fit on the GPU. With as many heads of keys as Llama 2, not one would.
-# Grouped queries and windows are not meant to lower the loss: they let more texts fit at once.
+# *Size of the cache of one text against its length, in 16 bits, with the published sizes, as if all
+# could read 131 072 tokens (Llama 3.1 can, Llama 3 reads 8 192).* Llama 2 keeps half a mebibyte for
+# each token. Llama 3, with a quarter of the heads of keys and values, keeps a quarter of that.
+# Mistral's line lies on that of Llama 3 up to its window of 4 096 tokens, then stays at half a
+# gibibyte. GPT-3, with 96 layers and a head of keys for each of its 96 heads of queries, would keep
+# 36 GiB for 8 192 tokens. So beside the weights of Llama 3.1 (16 GB), three chats of 131 072 tokens
+# fit on the GPU. With as many heads of keys as Llama 2, not one would. Grouped queries and windows
+# are not meant to lower the loss: they let more texts fit at once.
 #
 # ## Which changes lower the loss?
 # SmolLM2 has six of the eight changes; query-key norm and the window are missing. What does each
@@ -580,22 +578,24 @@ compare(prediction, better, "changes whose worst seed beats the best of 2017")
 # %% [markdown]
 # *Bits per character of* Persuasion: *a dot for each seed, orange if all three lie below the
 # decoder of 2017, whose range is the grey band; a stroke for the median. “Small start”, at 3.02
-# bits, lies outside. “Same time” stops after the processor time that 2017 needs for its 600 steps.*
+# bits, lies outside. “Same time” stops after 2017's processor time. A gap above 0 is better.*
 #
 # With two of the eight every seed is better than all three of 2017: rotary positions and pre-norm.
-# But take six runs that differ only by luck: in one case of twenty, three that were named
-# beforehand are the best three. Of eight changes that do nothing, 0.4 would pass on average. So
-# look at the gap between the worst run with the change and the best without it. For **rotary
-# positions** it is 0.11 bits, more than twice the spread of the three runs of 2017. For pre-norm it
-# is 0.02, and may be luck.
+# How often does luck alone do that? Shuffle six equal runs: in one shuffle of twenty, the three new
+# ones are the best three. Of eight changes that do nothing, 0.4 would pass on average. So look at
+# the gap between the worst run with the change and the best without it. For **rotary positions** it
+# is 0.11 bits, more than twice the spread of the three runs of 2017. For pre-norm it is 0.02, and
+# may be luck.
 #
-# The other six overlap with 2017. SwiGLU's median is worse, while Shazeer (2020) found it better in
-# a model of 220 million parameters. All changes but the window together save 0.21 bits in the
-# median, more than any one of them. Like pre-norm alone, they allow a rate of 0.008, at which the
-# decoder of 2017 hardly learned (2.93 bits, one seed). “All” differs in one thing more: its table
-# is not multiplied by √d_model.
+# The other six overlap with 2017. SwiGLU's median is worse. At 0.004 it hardly learned (2.75 bits,
+# one seed), so it was judged at 0.002, where a run of 2017 (2.19) lies among its three. Shazeer
+# (2020) found it better in a model of 220 million parameters. All changes but the window together
+# save 0.21 bits in the median, more than any one of them. Like pre-norm alone, they allow a rate of
+# 0.008, at which the decoder of 2017 hardly learned (2.93 bits, one seed). But pre-norm does as
+# well at 0.004 (2.13, one seed). “All” differs in one thing more: its table is not multiplied by
+# √d_model.
 #
-# What helps with rotary positions, the turning or the absence of the sines? The row *no positions*
+# What helps with rotary positions, the turning, or that the sines are gone? The row *no positions*
 # leaves the sines out and puts nothing in their place, and the loss is as before. Within 600 steps
 # the added sines gained nothing. Turning did. (Without positions the order need not be lost: in
 # lesson 08 the causal mask let some of it through.)
@@ -647,8 +647,7 @@ compare(prediction, rise, "rotary: bits per token more at places 257 to 512")
 #   change may do something else at 7 billion, and the reasons given for it often concern size:
 #   stability in long trainings, and memory.
 # - The changes were made alone and all together, not in pairs. Their effects need not add up.
-# - Only tiny random models were compared with transformers. The published ones differ from them in
-#   their sizes and weights.
+# - Only tiny random models were compared with the library's code.
 # - Rates were chosen with one seed; wrong settings were tried with one model and one question.
 #
 # ## Something of your own
