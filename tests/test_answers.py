@@ -43,7 +43,8 @@ def lesson_01_a_third_feature():
     found = kernel_regression.third_feature().values()
     text = "{} (standard deviation) with a spread of 0.1, {} with 0.3, and {} with 1."
     told = text.format(*(f"{mean:.1f} ± {spread:.1f} m" for mean, spread in found))
-    yield f"Over {kernel_regression.DRAWS} draws, the answer is {told}"
+    draws = f"{kernel_regression.DRAWS:,}".replace(",", " ")
+    yield f"Over {draws} draws, the answer is {told}"
 
 
 def lesson_02_what_rounding_costs():
