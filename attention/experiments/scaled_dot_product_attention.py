@@ -223,16 +223,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "not divided": {"factor": ROOT_D},
     "divided, W starts √512 times larger": {"start": ROOT_D},
     "not divided, W starts √512 times smaller": SMALL,
-    "the same, and the rate 512 times smaller": SMALL | {"rate": 0.05 / 512},
+    "not divided, W √512 and rate 512 times smaller": SMALL | {"rate": 0.05 / 512},
     "not divided, loss: −log of the right weight": {"factor": ROOT_D, "log_loss": True},
 }
 
 
 def scale_or_size(scaled_dot_product_attention: Attend) -> Any:
-    """Draw the errors of `turn_back` with and without the division, and with other small scores.
+    """Draw the errors of `turn_back` for three seeds each, and print those after 120 steps.
 
-    Changed: the division, the size of the first W, the rate, the loss, as the names say. Kept:
-    keys, rotation, 120 steps. Three seeds each.
+    Changed: the division, the first W, the rate, the loss. Kept: keys, rotation, 120 steps.
     """
     runs = {
         name: [
@@ -249,6 +248,8 @@ def scale_or_size(scaled_dot_product_attention: Attend) -> Any:
             line.set_color(plots.VERMILION if setting.get("factor") else plots.BLUE)
         ax.axvline(EQUAL, color=plots.GREY, linestyle="--", linewidth=1)
         ax.text(EQUAL + 0.05, 0, "equal weights", va="center", fontsize=9)
+    for name, errors in found.items():
+        print(f"{name:<46}", *(f"{error:6.3f}" for error in errors))
     return axes
 
 
@@ -299,10 +300,10 @@ def spreads_in_the_translator(matrices: str = "") -> None:
 
 
 def weight_on_itself(attend: Attend) -> dict[int, list[float]]:
-    """Print the mean weight of a random token on itself, among ten, without any projections.
+    """Print the mean weight of a random vector on itself, among ten, without any projections.
 
     attend   `scaled_dot_product_attention`
-    returns  length d of the tokens → mean of 200 sequences, for seeds 0 to 2
+    returns  length d of the vectors → mean of 200 sequences, for seeds 0 to 2
     """
     found: dict[int, list[float]] = {}
     for d in (16, 64, 256):
@@ -311,7 +312,7 @@ def weight_on_itself(attend: Attend) -> dict[int, list[float]]:
             x = torch.randn(200, 10, d, generator=torch.Generator().manual_seed(seed))
             _, weights = attend(x, x, x, return_weights=True)
             found[d].append(round(weights.diagonal(dim1=1, dim2=2).mean().item(), 3))
-        print(f"d {d:3d}   weight of a token on itself, among ten, seeds 0 to 2: {found[d]}")
+        print(f"d {d:3d}   weight of a vector on itself, among ten, seeds 0 to 2: {found[d]}")
     return found
 
 
@@ -344,7 +345,7 @@ def scores_both_ways(head: Any, x: Tensor) -> tuple[float, float]:
     for name, keys in (("W_q for both", head.W_q), ("W_q and W_k", head.W_k)):
         scores = head.W_q(x)[0] @ keys(x)[0].T  # (T, T)
         there, back = scores[0, -1].item(), scores[-1, 0].item()
-        print(f"{name:<13} score of I on Sam {there:5.2f}   of Sam on I {back:5.2f}")
+        print(f"{name:<13} score of I on Sam {there:6.2f}   of Sam on I {back:6.2f}")
     return there, back
 
 
