@@ -46,7 +46,6 @@ def nadaraya_watson(x, x_train, y_train, bandwidth):
     bandwidth  a positive number h, in the units of x
     returns    (T_q,)  predictions
 
-    The weights of a query are the softmax of -(x - x_train)² / (2 h²) over the keys.
     Refuses a bandwidth that is not above 0.
     Source: Nadaraya (1964), Watson (1964).
 

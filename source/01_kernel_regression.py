@@ -11,7 +11,7 @@
 # - name three properties of attention without masks or positions,
 # - **learn** the bandwidth by gradient descent, and judge how good it is.
 #
-# **Time** 90 minutes · **Points** 16 · **GPU** not needed · **You need** lesson 00
+# **Time** 95 minutes · **Points** 16 · **GPU** not needed · **You need** lesson 00
 
 # %%
 import math
@@ -124,8 +124,8 @@ compare(prediction, answer, "metre at temperature 100")
 # %% [markdown]
 # *Weights of the four books at four temperatures: all on the nearest book at 0.001, equal at 100.*
 # As the temperature falls to 0, the answer becomes the value of the nearest key. As it rises, the
-# answer becomes the plain average of lesson 00, here 8.5 m. On the way it may leave the range
-# between the two: at 0.1, the books at 2 and 4 m pull it down to 7.60 m.
+# answer becomes the plain average of lesson 00, here 8.5 m. In between it need not lie between the
+# two: at 0.1, the books at 2 and 4 m pull it down to 7.60 m.
 #
 # ## An hour without readings
 # Someone read a river gauge 40 times within six hours, but never between 3.7 h and 4.7 h. The
@@ -138,20 +138,20 @@ ax = experiments.readings(x_train, y_train, 4.25)
 # %% [markdown]
 # *Forty readings of a river's level (dots), and the moment in question (dashed).* Now keys and
 # values are single numbers: we have examples $(x_j, y_j)$, and want $y$ at a query $x$. Take three
-# of the readings and, to keep the arithmetic short, minus the distance as the score.
+# of the readings, and minus the squared distance as the score.
 
 # %%
 examples = [(2.22, 1.55), (3.64, -0.86), (4.78, -0.92)]  # hours, decimetres
-powers = [math.exp(-abs(4.25 - x_j)) for x_j, _ in examples]
+powers = [math.exp(-((4.25 - x_j) ** 2)) for x_j, _ in examples]
 predicted = 0.0
 for power, (x_j, y_j) in zip(powers, examples, strict=True):
     predicted += power / sum(powers) * y_j
-    print(f"x {x_j:.2f}   distance {abs(4.25 - x_j):.2f}   weight {power / sum(powers):.3f}")
+    print(f"x {x_j:.2f}   score {-((4.25 - x_j) ** 2):5.2f}   weight {power / sum(powers):.3f}")
 print(f"prediction at 4.25: {predicted:.3f}")
 
 # %% [markdown]
-# The readings on both sides of the gap share nine tenths of the weight. Nadaraya and Watson
-# proposed such weighted averages in 1964.
+# The readings on both sides of the gap share nearly all the weight. Nadaraya and Watson proposed
+# such weighted averages in 1964.
 #
 # To predict at many points at once, compare all queries with all keys: **queries down, keys
 # across**, as everywhere in this course. A column minus a row gives such a table. Indexing with
@@ -182,8 +182,8 @@ print(asked[:, None] - keys[None, :])  # (T_q, 1) minus (1, T_k) is (T_q, T_k)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Scores, softmax, matrix product, as in 1.1 with $\tau = 2h^2$. The Gaussian's `exp` is already in
-# the softmax.
+# Scores, softmax, matrix product, as in 1.1. The Gaussian's `exp` is already in the
+# softmax.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -221,7 +221,7 @@ from attention.provided.figures import moving
 moving.bandwidth()
 
 # %% [markdown]
-# ### Exercise 1.3 · Break this answer
+# ### Exercise 1.3 · `break_nadaraya_watson` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # A classmate writes 1.2 as in Nadaraya's paper: similarities divided by their sum, without a
@@ -295,27 +295,29 @@ check.attention_weights(attention_weights)
 from attention.kernel_regression import kernel_regression
 
 # %% [markdown]
-# Which kernel bridges the gap? Which gives a line with steps? And what costs more: a boxcar instead
-# of a Gaussian, each with its best bandwidth, or a Gaussian that is three times too wide? Decide,
-# then look.
+# ### Predict first
+# Which costs more: a boxcar in place of the Gaussian, each with its best bandwidth, or a Gaussian
+# that is three times too wide? And which kernel will bridge the gap?
+
+# %%
+prediction = None  # "boxcar" or "bandwidth"; None skips this
 
 # %% demo=true
-axes = experiments.kernels(kernel_regression)
+dearer = experiments.kernels(kernel_regression)
+compare(prediction, dearer, "costs more")
 
 # %% [markdown]
-# *What three kernels (columns) predict, with a bandwidth of 0.15 h (top) and with the one that is
-# best for the true level (bottom); the dotted line is the constant kernel's prediction, the mean.*
-# The boxcar's line steps whenever an example enters or leaves the box. In the gap, the narrow
-# boxcar and Epanechnikov kernels reach no example and fall back to the mean. The Gaussian reaches
-# beyond *h*, and bridges the gap.
+# *What three kernels (columns) predict for river 3, with a bandwidth of 0.15 h (top) and with the
+# one best for the true level (bottom). Dotted: the constant kernel, which predicts the mean. The
+# table is of rivers 0 to 2.* The boxcar's line steps whenever an example enters or leaves the box.
+# In the gap, the narrow boxcar and Epanechnikov kernels reach no example and fall back to the mean.
+# Even with its best bandwidth, 0.55 h, the boxcar reaches none between 4.19 and 4.23 h: hence the
+# spike. The Gaussian has no edge, and bridges the gap.
 #
-# The errors in the table are mean squared ones from the true level, for three other sets of
-# readings. The constant kernel is far behind. Of the other three, each with its own best bandwidth,
-# the Gaussian has the smallest error. Yet three times as wide, its error is larger than that of the
-# boxcar at its best; a third as wide, it is so in one river of three. So a bandwidth that is far
-# too wide costs more here than the wrong one of these three kernels.
-#
-# Here are the weights themselves:
+# The errors in the table are mean squared ones from the true level. The constant kernel is far
+# behind. Of the other three, each with its own best bandwidth, the Gaussian has the smallest error.
+# Yet three times as wide, its error is larger than that of the boxcar at its best; a third as wide,
+# it is so in one river of three. Here are the weights themselves:
 
 # %% demo=true
 axes = experiments.kernel_weights(kernel_regression)
@@ -327,10 +329,9 @@ axes = experiments.kernel_weights(kernel_regression)
 # boxcar reaches no example, and gives a pale 1/40 to each.
 #
 # ## Three properties of attention
-# Kernels and, later, dot products make the weights in different ways. The rest stays the same: the
+# Kernels, and later dot products, differ in how they make the weights. The rest is the same: the
 # weights are not negative, sum to 1, and average the values. They come from queries and keys alone,
-# not from places in a list, until masks (lesson 06) and positions (lesson 08) change just this.
-# Three properties follow.
+# not from places in a list, until masks (first in 1.6) and positions (lesson 08) change just this.
 #
 # **The result lies among the values.** Such an average cannot leave the smallest convex shape
 # around the values, their *convex hull*. Here are 400 random queries among 7 values.
@@ -391,9 +392,9 @@ for name in "ABCDEFG":
 # prediction with the one before it. **E** sorts, and **G** needs all predictions at once, but
 # neither depends on a place in the list.
 #
-# **It is not a fixed linear map.** A linear layer has one matrix, of one size, for all inputs. Here
-# the matrix of weights (each map above is one) is computed from queries and keys, so it changes
-# with the content and fits any number of examples.
+# **Attention is not a fixed linear map.** A linear layer has one matrix, of one size, for all
+# inputs. Here the matrix of weights (each panel of the weights above is one) is computed from
+# queries and keys, so it changes with the content and fits any number of examples.
 #
 # ## A bandwidth without errors
 # Some bandwidths predict all forty readings without any error. What does such a prediction look
@@ -448,10 +449,10 @@ check.leave_one_out_loss(leave_one_out_loss)
 # %% [markdown]
 # ## Learning the bandwidth
 # You could try a hundred bandwidths. But a Transformer has millions of parameters, and for those
-# only the gradient says which way to go. Try that here, on a single parameter.
+# you need the gradient to say which way to go. Try that here, on a single parameter.
 #
 # ### Exercise 1.7 · `LearnedBandwidth`
-# ●●○ medium · 8 minutes · 3 points
+# ●●○ medium · 12 minutes · 3 points
 #
 # Graded in three parts: the parameter (1), the predictions (1), the gradient (1).
 #
@@ -520,6 +521,15 @@ experiments.in_the_gap(learn_bandwidth)
 # Measure the mean squared error from the true level at two bandwidths: the one learned from 1.5 h,
 # and the one where this error is smallest. How many times larger is the first error, in the worst
 # of the three rivers?
+#
+# <details><summary>The code that ran</summary>
+#
+# ```python
+# learned = (predict(HOURS, x_train, y_train, bandwidth) - true_level(HOURS)).square().mean()
+# factor = learned / curves["from the true level"].min()
+# ```
+#
+# </details>
 
 # %%
 prediction = None  # a factor, from 1 upwards; None skips this
@@ -531,24 +541,15 @@ compare(prediction, factor, "largest of the three factors")
 # %% [markdown]
 # *Three errors against the bandwidth, for three rivers. Black dots show where training ended from
 # three starts (in rivers 1 and 2 all at one place), a hollow dot its error from the true level, a
-# star the smallest one. Equal heights are equal factors.* The error on the examples falls to 0 on
-# the left, so it cannot choose a bandwidth. The leave-one-out loss has its valley near the
-# bandwidth that is best for the true level, but in all three rivers at a narrower one. (In the
-# river of the other figures it is wider: 0.23 h instead of 0.14 h.) It is an estimate from forty
-# rough readings.
-#
-# <details><summary>The code that ran</summary>
-#
-# ```python
-# learned = (predict(HOURS, x_train, y_train, bandwidth) - true_level(HOURS)).square().mean()
-# factor = learned / curves["from the true level"].min()
-# ```
-#
-# </details>
+# star the smallest one. The vertical axis is logarithmic: equal heights are equal factors.* The
+# error on the examples leaves the picture on the left, on its way to 0, so it cannot choose a
+# bandwidth. The leave-one-out loss has its valley near the bandwidth that is best for the true
+# level, but in all three rivers at a narrower one. (In the river of the other figures it is wider:
+# 0.23 h instead of 0.14 h.) It is an estimate from forty rough readings.
 #
 # From 0.01 h, training gets stuck in one of these three rivers, and in 8 of the first 20. With so
-# narrow a kernel, nearly every example sees a single neighbour. Only the few that see more give a
-# slope, and it may lead the wrong way or into a dip.
+# narrow a kernel, nearly every example sees a single neighbour. Only the few that see more tell the
+# gradient anything, and it may point the wrong way or into a dip.
 #
 # ## Limits
 # A prediction never leaves the range of the examples' values. Only the bandwidth is learned, so a

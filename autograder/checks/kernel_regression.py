@@ -131,7 +131,7 @@ def soft_lookup(student, draw):
 
 @check(
     rests_on=(
-        "The weights of a query are the softmax of -(x - x_train)² / (2 h²) over the keys",
+        "The weights of query $x_i$ are its Gaussian similarities, divided by their sum",
         "an average of the examples, weighted by a Gaussian kernel",
         "Predict $y$ for all queries at once",
         "far from all examples (1)",

@@ -3,7 +3,7 @@
 import pytest
 
 from attention.experiments import kernel_regression as experiments
-from attention.kernel_regression import learn_bandwidth, soft_lookup
+from attention.kernel_regression import kernel_regression, learn_bandwidth, soft_lookup
 
 AT = experiments.Shelf(
     [(0.9, 0.2), (0.8, 0.3), (0.6, 0.7), (0.1, 0.9)], [2.0, 4.0, 10.0, 18.0], (0.7, 0.6)
@@ -32,3 +32,7 @@ def test_training_goes_downhill_from_a_wide_start_and_stays_stuck_from_a_narrow_
     assert path[-1][0] == pytest.approx(0.154, abs=0.01)
     _, narrow = learn_bandwidth(0.01, *examples)
     assert narrow[-1][0] < 0.05
+
+
+def test_a_gaussian_three_times_too_wide_costs_more_than_a_boxcar():
+    assert experiments.kernels(kernel_regression) == "bandwidth"
