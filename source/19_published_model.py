@@ -11,9 +11,10 @@
 # - say how vectors for sentences are learned from pairs of texts (**contrastive loss**),
 # - search texts by **meaning**, and measure it against a search by words,
 # - say what such vectors cannot tell apart,
-# - ★ repeat three experiments of Brunner et al. (2020) on a model of the kind that they studied.
+# - ★ say what three experiments of Brunner et al. (2020) show on a model of the kind that they
+#   studied.
 #
-# **Time** 110 minutes, ★ 5 more · **Points** 14 · **GPU** not needed · **You need** lessons 07,
+# **Time** 120 minutes, ★ 12 more · **Points** 14 · **GPU** not needed · **You need** lessons 07,
 # 08, 09 and 16; 17 for ★
 
 # %%
@@ -37,7 +38,7 @@ _ = experiments.show_similar()
 
 # %% [markdown]
 # *Cosines of all pairs of sentences, by all-MiniLM-L6-v2. The columns are numbered like the rows,
-# and an orange cell is a large cosine.* The four pairs next to the diagonal have cosines of 0.40 to
+# and an orange cell is a large cosine.* The two sentences on one subject have cosines of 0.40 to
 # 0.56; all others are at most 0.16. The model finds the partner of every sentence. In this lesson
 # your own layers read these sentences.
 #
@@ -64,12 +65,13 @@ _ = experiments.show_similar()
 # | the stand-in | 3 | 48 | 4 | 96 | 1 600 | 0.14 million |
 #
 # The published file has 91 megabytes and is not part of the course: `autograder data fetch minilm`
-# downloads it. Without it you see what was recorded, and your layers run the **stand-in**, which
-# ships with the course. Both learned from pairs of texts that belong together, such as a question
-# and its answer: within a batch, the two vectors of a pair should be nearer to each other than to
-# those of the other pairs. The published model began as every second layer of MiniLM, which
-# imitates the attention of a larger model (Wang et al., 2020). Then it was trained on over a
-# billion pairs. The stand-in saw 5 192 docstrings with their first lines.
+# downloads it. Without it you see what was recorded, and your layers run the **stand-in**, a small
+# model that this course trained; so fetch it if you can. Both learned from pairs of texts that
+# belong together, such as a question and its answer: within a batch, the two vectors of a pair
+# should be nearer to each other than to those of the other pairs. The published model began as
+# every second layer of MiniLM, a model that had learned to imitate the attention of a larger one
+# (Wang et al., 2020). Then it was trained on over a billion pairs. The stand-in saw 5 192
+# docstrings with their first lines.
 #
 # ## A curve that has to be the same
 # If one formula differs from the published one, no error says so. Begin with the smallest: the
@@ -115,9 +117,9 @@ experiments.draw_gelu(gelu)
 #
 # Cut a word from left to right, and take **the longest piece that fits** each time. At the start of
 # the word, a piece fits if it is in the vocabulary and the word begins with it. Later on, a piece
-# fits if it is in the vocabulary with `##` in front and the rest of the word begins with it. What
-# you have taken you never give back: if nothing fits any more, the whole word becomes `["[UNK]"]`,
-# unknown. Capital and small letters are different letters.
+# fits if it is in the vocabulary with `##` in front and the rest of the word begins with it. A
+# piece once taken is kept. If nothing fits the rest, the whole word becomes `["[UNK]"]`, unknown.
+# Capital and small letters are different letters.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -149,13 +151,13 @@ check.wordpiece(wordpiece)
 experiments.show_pieces(wordpiece)
 
 # %% [markdown]
-# *The same texts in both vocabularies: 1 600 pieces, by your function; 30 522, as recorded. Blue
-# begins a word, orange continues it.* Before words are cut, a text is put into lower case, loses
-# its accents, and is split at spaces and punctuation marks; this part is given. The larger
-# vocabulary leaves more words whole. The smaller one does not have every sign: its `[UNK]` is the
-# dash. Two more pieces, not drawn here, stand around every text: `[CLS]` before, `[SEP]` after it.
-
-# %% [markdown]
+# *The same texts with the stand-in's 1 600 pieces, by your function, and with BERT's 30 522, as
+# recorded. Blue begins a word, orange continues it.* Before words are cut, a text is put into lower
+# case, loses its accents, and is split at spaces and punctuation marks; this part is given. The
+# larger vocabulary leaves more words whole. The smaller one does not have every sign: its `[UNK]`
+# is the dash. Two more pieces, not drawn here, stand around every text: `[CLS]` before, `[SEP]`
+# after it.
+#
 # ### Exercise 19.3 · `break_wordpiece` · Break this answer
 # ●●○ medium · 7 minutes · 1 point
 #
@@ -170,8 +172,8 @@ experiments.show_pieces(wordpiece)
 # </details>
 # <details><summary>Hint 2 · a smaller question</summary>
 #
-# The word is *abc*, and the vocabulary has *ab* and *a*. Which third piece makes *a* the better
-# beginning?
+# Three pieces are enough: two that begin the word, one longer than the other, and one that
+# continues it. After which beginning should the third one fit?
 # </details>
 
 # %% broken="tries_every_cut"
@@ -186,11 +188,10 @@ check.break_wordpiece(break_wordpiece)
 # %% [markdown]
 # ## Where do the weights belong?
 # The file holds 22.7 million numbers and not a line of code. Which layers do they belong to? First
-# come the embeddings. For each token, rows of
-# three tables are added: one for its id, one for its place in the text, and one for its **type**.
-# In training BERT read two sentences at a time, and the type said which of the two a token belonged
-# to. We only ever read one, so all tokens are of type 0. The sum goes through a LayerNorm. Unlike
-# in lesson 08, nothing is multiplied by √d_model.
+# come the embeddings. For each token, rows of three tables are added: one for its id, one for its
+# place in the text, and one for its **type**. In training BERT read two sentences at a time, and
+# the type said which of the two a token belonged to. We only ever read one, so all tokens are of
+# type 0. The sum goes through a LayerNorm. Unlike in lesson 08, nothing is multiplied by √d_model.
 
 # %%
 from torch import nn
@@ -286,9 +287,10 @@ UNUSED = ("embeddings.position_ids", "pooler.")  # a list 0, 1, 2 …; a layer f
 # order of the table, and the rest of the name stays as it is. Leave out every name that begins with
 # one of `UNUSED`.
 #
-# Then compare: the new names and the names in `wanted` must be the same. A weight that has no place
-# in the model, or a place for which the file has no weight, raises a ValueError in which that name
-# stands. A model that quietly kept a random weight would run, and be wrong.
+# Then compare with `wanted`, the `state_dict()` of your own model: the new names and the names in
+# `wanted` must be the same. A weight that has no place in the model, or a place for which the file
+# has no weight, raises a ValueError in which that name stands. A model that quietly kept a random
+# weight would run, and be wrong.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -322,8 +324,7 @@ experiments.compare_layers(PublishedEncoder, rename_weights, wordpiece)
 # In a clone of the course, `make glass` writes [a page](../../book/_build/html/glass.html#bert)
 # that shows the stand-in at work: type a sentence, and see its word pieces, every weight of every
 # head with its arithmetic, and which of eight other sentences is nearest.
-
-# %% [markdown]
+#
 # ## How near are two sentences?
 # Your layers give a vector for each token. To compare two sentences, you need one for each of them,
 # and the **cosine** of the angle between the two: their dot product, divided by both lengths.
@@ -360,20 +361,34 @@ from attention.published_model import sentence_vectors
 check.sentence_vectors(sentence_vectors)
 
 # %% [markdown]
+# Now the eight sentences of the beginning, with your own pieces:
+
+# %% demo=true
+_ = experiments.show_similar(PublishedEncoder, rename_weights, wordpiece, sentence_vectors)
+
+# %% [markdown]
+# *Cosines of all pairs, in your layers: the stand-in, and the published model, which is drawn as
+# recorded if you have not fetched it.* The stand-in, which has read nothing but docstrings, finds
+# only the pair on the railway. The published model finds all four.
+#
 # ## Which details matter?
-# Seven things are different in a BERT. Had you got one wrong, would you have noticed?
+# Seven things are different in a BERT. Had you got one wrong, or forgotten the padding, no error
+# would say so. Would you have noticed it in the results?
 #
 # ### Predict first
 # Break the published model in one place at a time:
-# - the text keeps its capitals,
-# - GELU is the form with a tanh,
-# - the rows of all positions are zeros,
-# - attention is not told what is padding,
 # - LayerNorm's eps is 1e-5 instead of 1e-12,
-# - ReLU takes the place of GELU.
+# - GELU is the form with a tanh, or ReLU takes its place,
+# - the rows of all positions are zeros,
+# - the text keeps its capitals,
+# - the rows of the pieces are multiplied by √d_model,
+# - the LayerNorm after the embeddings is left out,
+# - the layers are pre-norm,
+# - attention is not told what is padding.
 #
-# Two of these changes leave every number in the table below as it was. Which? And how large is the
-# mean cosine between a text's correct vector and the one in which attention sees the padding?
+# After two of these changes, less than a tenth of the docstrings are found first. Which? And how
+# large is the mean cosine between a text's correct vector and the one in which attention sees the
+# padding?
 
 # %%
 prediction = None  # a cosine, from -1 to 1; None skips this
@@ -389,12 +404,12 @@ compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 # of 32. Last column: 589 docstrings are searched by their first lines; how often is the right one
 # found first?* Another eps and the tanh form change nothing that shows here. Where attention sees
 # the padding, the mean cosine is still 0.91, yet the share found first falls from 0.57 to 0.46. The
-# vocabulary has no capital letters, so with capitals many words become `[UNK]`. With ReLU the
-# vectors turn farthest on average, but 0.46 are still found: a vector may turn far and still lie
-# nearest to the right passage. Without positions fewest are found, 0.39, although the vectors turn
-# less than with ReLU.
-
-# %% [markdown]
+# vocabulary has no capital letters, so with capitals many words become `[UNK]`. With ReLU the mean
+# cosine is 0.52, but 0.46 are still found: a vector may turn far and still lie nearest to the right
+# passage. Without positions fewer are found, 0.39, although the vectors turn less than with ReLU.
+# With pre-norm, or without the LayerNorm after the embeddings, 0.08 are found at most: these two
+# you would notice.
+#
 # ## How are such vectors learned?
 # No data set says what the vector of a text should be. All we know is which texts belong together:
 # a question and its answer, or the first line of a docstring and the rest of it. So a batch of B
@@ -483,11 +498,10 @@ compare(prediction, experiments.show_contrast(*lesson), "found first after 40 st
 # ### Exercise 19.8 · `search`
 # ●●○ medium · 16 minutes · 2 points
 #
-# Find the `k` nearest passages for every query. All vectors have
-# length 1, so the nearest passage is the one with the largest dot product: no distances are needed.
-# For a thousand queries and a million passages, all scores together would take four gigabytes. So
-# compare one block of passages after the other, and keep only the k best so far: their scores, and
-# their rows in `passages`.
+# Find the `k` nearest passages for every query. All vectors have length 1, so the nearest passage
+# is the one with the largest dot product: no distances are needed. For a thousand queries and a
+# million passages, all scores together would take four gigabytes. So compare one block of passages
+# after the other, and keep only the k best so far: their scores, and their rows in `passages`.
 #
 # The last block may be shorter than the others, and a block may have fewer than `k` passages. In
 # the check no two passages have the same score.
@@ -520,12 +534,14 @@ check.search(search)
 
 # %% demo=true
 parts = PublishedEncoder, rename_weights, wordpiece, sentence_vectors, search
-experiments.ask("turn a string into a date", *parts)
+for question in ("Convert a string to a date.", "turn a string into a date"):
+    experiments.ask(question, *parts)
 
 # %% [markdown]
-# *The first lines of the three nearest docstrings, with their cosines.* The published model's first
-# answer does read a time from a string; none of the stand-in's has to do with dates. But one
-# question proves little: ask *Convert a string to a date.*, too, and see what the stand-in finds.
+# *The first lines of the three nearest docstrings, with their cosines.* The first question has the
+# form of a docstring, and both models find first what reads a time from a string. In other words,
+# the published model finds it again; none of the stand-in's answers has to do with dates. But two
+# questions prove little.
 #
 # ### Predict first
 # Searching by the first lines, the published model finds 0.57 of the 589 docstrings first, as the
@@ -540,15 +556,15 @@ first = experiments.draw_found()
 compare(prediction, first, "found first by the stand-in")
 
 # %% [markdown]
-# *Left: share of the first lines whose docstring is found first. The controls are the same
-# architectures untrained: a dot for each of three seeds, a tick for the median. Right: the same
-# share by the number of words that a first line shares with its docstring, stop words such as “the”
-# not counted.* The stand-in finds 0.45, fewer than tf-idf, although it learned from docstrings like
-# these. Most first lines repeat words of what they look for, and that helps tf-idf most: from four
-# shared words on, it finds 0.88. Where no word is shared, it finds 0.01, the stand-in 0.12, and the
-# published model 0.18. (Some of these share a stem: *completion*, *complete*.) Untrained, the
-# layers of the published model find 0.08 at most, those of the stand-in 0.07: it is the weights
-# that search.
+# *Share of the first lines whose docstring is found first, in the first table for all, with the
+# same architectures untrained, three seeds, as controls; in the second table and the figure by the
+# number of words that the two share, stop words such as “the” not counted.* “Shared words” counts
+# these; tf-idf weighs rare ones more. The stand-in finds 0.45, fewer than tf-idf, although it
+# learned from docstrings like these. Most first lines repeat words of what they look for, and that
+# helps tf-idf most: from four shared words on, it finds 0.88. Where no word is shared, it finds
+# 0.01, the stand-in 0.12, and the published model 0.18. (Some of these share a stem: *completion*,
+# *complete*.) Untrained, the layers of the published model find 0.08 at most, those of the stand-in
+# 0.07: it is the weights that search.
 #
 # ## What the vectors do not say
 # Compare a sentence with one that says the same in other words, and with one that says something
@@ -575,13 +591,13 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # *Cosines with the sentence, a line for each triple: a blue dot for the same meaning, an orange
 # diamond for the other one.* In 15 of the 18 triples, the sentence that means something else is
 # nearer. Counting shared words goes wrong in 17: on these sentences, which were made to mislead,
-# the model does little better. With the roles exchanged all six cosines are 0.98 to 0.99:
-# these vectors say what a sentence is about, and hardly what it claims. A search for a patient with
-# a fever may find the one who has none: read what was found.
+# the model does little better. With the roles exchanged all six cosines are 0.98 to 0.99: on these
+# sentences the vectors say what a sentence is about, and hardly what it claims. A search for a
+# patient with a fever may find the one who has none: read what was found.
 #
 # ## Limits
-# - One vector has to do for a whole text. The makers of the published model trained it on at most
-#   128 pieces, and cut texts at 256; longer texts are searched paragraph by paragraph.
+# - One vector has to do for a whole text. The makers of the published model trained it on texts of
+#   at most 128 pieces, and cut texts at 256; longer texts are searched paragraph by paragraph.
 # - The queries are first lines, and 506 of the 589 repeat a word of the docstring that they look
 #   for. Questions that people ask, which may repeat fewer, were not measured.
 #
@@ -606,7 +622,7 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # Published weights are numbers with names: once your layers have places for all of them, they give
 # the published results to the last digits of float32. The vectors find some texts that share no
 # word with the query; where many words are shared, tf-idf finds more. And vectors of two sentences
-# are near even if a *not*, a number or the order of the words makes the meaning another one.
+# can be near even if a *not*, a number or the order of the words makes the meaning another one.
 #
 # **Next** [20 · What changed since 2017?](../20_modern_decoder/20_modern_decoder.ipynb) What
 # changed in decoders, and what is each change good for?
@@ -672,12 +688,13 @@ hidden_tokens.draw_effective()
 # %% [markdown]
 # *Left: the share of the squared weights that lies in the null space. Right: the mean weight on
 # [CLS] in the published model. Both against the number of pieces; the vertical line is at d_head, a
-# line for each sample.* Below 32 pieces raw and effective attention are the same, but for rounding.
-# From 40 pieces on, 0.69 to 0.78 of the squared weights make no difference to what the heads
-# return. The null space is as large without training, but holds 0.03 of them at most. There, the
-# mean weight on [CLS] is 0.29 to 0.34 in the trained model, and its mean effective weight at most
-# 0.03. Its values are less than a tenth as long as the mean, so a head that looks there adds
-# little: [CLS] is an **attention sink**. Kobayashi et al. (2020) found the same for [SEP] in BERT.
+# line for each sample.* Below 32 pieces raw and effective attention are the same, but for rounding,
+# so only one of the two lines is seen. From 40 pieces on, 0.69 to 0.78 of the squared weights make
+# no difference to what the heads return. The null space is as large without training, but holds
+# 0.03 of them at most. There, the mean weight on [CLS] is 0.29 to 0.34 in the trained model, and
+# its mean effective weight at most 0.03. Its values are less than a tenth as long as the mean, so a
+# head that looks there adds little: [CLS] is an **attention sink**. Kobayashi et al. (2020) found
+# the same for [SEP] in BERT.
 #
 # ### Whose vector is it?
 # How much does a hidden vector depend on its own token, and how much on the others?

@@ -76,19 +76,10 @@ def similar(
     return {"cosines": (found @ found.T).tolist()}
 
 
-CHANGES = ("eps 1e-5", "tanh-GELU", "padding is seen", "capitals stay", "ReLU", "no positions")
-
-
-class Unmasked(nn.Module):
-    """A layer that is never told what is padding."""
-
-    def __init__(self, layer: Any):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: Tensor, mask: object = None) -> Any:
-        """Run the layer without a mask: (B, T, d_model) to the same."""
-        return self.layer(x)
+CHANGES = (
+    *("eps 1e-5", "tanh-GELU", "padding is seen", "capitals stay", "ReLU", "no positions"),
+    *("words · √d_model", "no first LayerNorm", "pre-norm"),
+)
 
 
 def changed(bert: Bert, change: str) -> None:
@@ -98,10 +89,18 @@ def changed(bert: Bert, change: str) -> None:
             part.eps = 1e-5
         if hasattr(part, "relu") and change in ("tanh-GELU", "ReLU"):
             part.relu = nn.GELU("tanh") if change == "tanh-GELU" else nn.ReLU()
+        if hasattr(part, "pre_norm"):
+            part.pre_norm = change == "pre-norm"
+    embeddings = bert.model.embeddings
     if change == "padding is seen":
-        bert.model.encoder.layers = nn.ModuleList(map(Unmasked, bert.model.encoder.layers))
+        for layer in bert.model.encoder.layers:  # each gets x, but no mask
+            layer.register_forward_pre_hook(lambda _, x, mask: (x[:1], {}), with_kwargs=True)
     if change == "no positions":
-        nn.init.zeros_(bert.model.embeddings.positions.weight)
+        nn.init.zeros_(embeddings.positions.weight)
+    if change == "words · √d_model":
+        embeddings.words.weight.data *= embeddings.words.embedding_dim**0.5
+    if change == "no first LayerNorm":
+        embeddings.norm = nn.Identity()
 
 
 def broken(
@@ -251,16 +250,31 @@ def pieces(
 # The figures and tables
 
 
-def show_similar() -> Tensor:
-    """Draw the published model's cosines of all pairs of SENTENCES; returns them."""
+def show_similar(*lesson: Piece) -> Tensor:
+    """Draw cosines of all pairs of SENTENCES; returns the published model's.
+
+    lesson  PublishedEncoder, rename_weights, wordpiece, sentence_vectors, with which the stand-in
+            is run, and the published model where it was fetched; without them its record is drawn
+    """
     (row,) = recorded("similar", model=PUBLISHED)
-    cosines = torch.tensor(row["cosines"])
-    ax, places = plots.signed(cosines), range(len(sentences.SENTENCES))
-    ax.set_yticks(places, [f"{text}  {n}" for n, text in enumerate(sentences.SENTENCES, start=1)])
-    ax.set_xticks(places, [f"{n + 1}" for n in places])
-    pairs, subject = cosines.diagonal(1)[::2].tolist(), torch.arange(len(cosines)) // 2
-    others = cosines[subject[:, None] != subject].max()
-    print(f"on one subject {seeds.span(pairs)}, others {others:.2f} at most")
+    shown = {"all-MiniLM-L6-v2": row["cosines"]}
+    if lesson:
+        theirs = similar(PUBLISHED, *lesson)["cosines"] if minilm.available() else row["cosines"]
+        shown = {"stand-in": similar(SMALL, *lesson)["cosines"], "all-MiniLM-L6-v2": theirs}
+    axes, places = plots.panels(1, len(shown), width=8.5 - 2 * len(shown), height=3.2), range(8)
+    labels = [f"{text}  {n}" for n, text in enumerate(sentences.SENTENCES, start=1)]
+    subject = torch.arange(len(places)) // 2
+    for ax, (name, rows) in zip(axes if lesson else [axes], shown.items(), strict=True):
+        cosines = torch.tensor(rows)
+        plots.signed(cosines, ax, title=name, colorbar=not lesson)
+        ax.set_yticks(places, labels)
+        ax.set_xticks(places, [f"{n + 1}" for n in places])
+        pairs = cosines.diagonal(1)[::2].tolist()
+        for n, cosine in enumerate(pairs):
+            for x, y in ((2 * n, 2 * n + 1), (2 * n + 1, 2 * n)):
+                ax.text(x, y, f"{cosine:.2f}", ha="center", va="center", fontsize=8)
+        others = cosines[subject[:, None] != subject].max()
+        print(f"{name:18} on one subject {seeds.span(pairs)}, others {others:.2f} at most")
     return cosines
 
 
@@ -281,9 +295,9 @@ def show_pieces(wordpiece: Piece) -> None:
     tokenizer = WordPieceTokenizer(files.small().vocabulary, wordpiece)
     (row,) = recorded("pieces", model=PUBLISHED)
     shown = {}
-    for text, theirs in zip(sentences.TEXTS, row["pieces"], strict=True):
-        shown[f"1 600: {text}"] = tokenizer.pieces(text)
-        shown[f"30 522: {text}"] = theirs
+    for n, (text, theirs) in enumerate(zip(sentences.TEXTS, row["pieces"], strict=True)):
+        shown[f"{text}        1 600"] = tokenizer.pieces(text)
+        shown[" " * n + "30 522"] = theirs  # no two labels may be the same
     boxes = plots.tokens(shown).patches
     for box, piece in zip(boxes, itertools.chain(*shown.values()), strict=True):
         box.set_color(plots.ORANGE if piece.startswith("##") else plots.SKY)
@@ -323,18 +337,15 @@ def show_broken() -> float:
 def draw_found() -> float:
     """Draw how often a docstring's body is found by its summary, among 589 that are held out.
 
-    On the left for all summaries, on the right by how many words the two share.
+    Printed for all summaries, and drawn by how many words the two share.
 
     returns  the stand-in's share of those found first
     """
     rows = {name: recorded("retrieval", model=name) for name in (*sentences.WORD_SEARCHES, *MODELS)}
     best_first = sorted(rows, key=lambda name: -median(row["first"] for row in rows[name]))
     names = {PUBLISHED: "all-MiniLM-L6-v2", UNTRAINED: "all-MiniLM-L6-v2, untrained"}
-    left, right = plots.panels(1, 2, width=4.6, height=2.6, share=False)
-    shares = {names.get(name, name): [row["first"] for row in rows[name]] for name in best_first}
-    seeds.dots(shares, left, "found first", "share of the first lines", shares=True)
-    for name, found in shares.items():
-        print(f"{name:28}", ", ".join(f"{one:.2f}" for one in found))
+    for name in best_first:
+        print(f"{names.get(name, name):28}", ", ".join(f"{row['first']:.2f}" for row in rows[name]))
     words = [*map(str, range(MANY)), f"{MANY}+"]
     counts = sentences.shared_words().clamp(max=MANY).bincount().tolist()
     print(f"\n{'words shared':28}", *(f"{word:>9}" for word in words))
@@ -342,10 +353,11 @@ def draw_found() -> float:
     lines = {names.get(one, one): rows[one][0]["by_shared"] for one in (PUBLISHED, "tf-idf", SMALL)}
     for name, found in lines.items():
         print(f"{name:28}", *(f"{share:9.2f}" for share in found))
-    plots.lines(range(MANY + 1), lines, right, "found first, by shared words", "words shared")
-    right.set_xticks(range(MANY + 1), words)
-    right.set(ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
-    plots.legend(right, fontsize=8, loc="upper left")
+    ax = plots.panels(width=4.6, height=2.6)
+    plots.lines(range(MANY + 1), lines, ax, "share found first", "words shared")
+    ax.set_xticks(range(MANY + 1), words)
+    ax.set(ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
+    plots.legend(ax, fontsize=8, loc="upper left")
     return float(rows[SMALL][0]["first"])
 
 
@@ -363,6 +375,7 @@ def ask(
     is printed for the questions of the lesson.
     """
     lesson = (PublishedEncoder, rename_weights, wordpiece, sentence_vectors, search)
+    print(question)
     _print_found("stand-in", asked(SMALL, question, *lesson))
     if minilm.available():
         _print_found("all-MiniLM-L6-v2", asked(PUBLISHED, question, *lesson))
@@ -373,9 +386,9 @@ def ask(
 
 
 def _print_found(name: str, found: dict[str, Any]) -> None:
-    print(name)
+    print(f"  {name}")
     for row, cosine in zip(found["rows"], found["cosines"], strict=True):
-        print(f"  {cosine:.2f}  {sentences.held_out()[0][row]}")
+        print(f"    {cosine:.2f}  {sentences.held_out()[0][row]}")
 
 
 def show_contrast(*lesson: Piece) -> float:
@@ -432,21 +445,9 @@ AGAIN = {"model": SMALL, "seed": 0}
 SAMPLES = [*seeded(SEEDS, model=PUBLISHED), *seeded(SEEDS, model=UNTRAINED), AGAIN]
 
 EXPERIMENTS = {
-    "difference": Experiment(
-        points=BOTH,
-        run=difference,
-        again={"model": SMALL},
-    ),
-    "similar": Experiment(
-        points=BOTH,
-        run=similar,
-        again={"model": SMALL},
-    ),
-    "pieces": Experiment(
-        points=BOTH,
-        run=pieces,
-        again=None,
-    ),
+    "difference": Experiment(points=BOTH, run=difference, again={"model": SMALL}),
+    "similar": Experiment(points=BOTH, run=similar, again={"model": SMALL}),
+    "pieces": Experiment(points=BOTH, run=pieces, again=None),
     "broken": Experiment(
         points=[
             *({"model": PUBLISHED, "change": change} for change in CHANGES),
@@ -478,24 +479,8 @@ EXPERIMENTS = {
         run=asked,
         again={"model": SMALL, "question": sentences.QUESTIONS[0]},
     ),
-    "meaning": Experiment(
-        points=BOTH,
-        run=meaning,
-        again={"model": SMALL},
-    ),
-    "identifiability": Experiment(
-        points=SAMPLES,
-        run=identifiability,
-        again=AGAIN,
-    ),
-    "effective": Experiment(
-        points=SAMPLES,
-        run=effective,
-        again=AGAIN,
-    ),
-    "attribution": Experiment(
-        points=SAMPLES,
-        run=attribution,
-        again=AGAIN,
-    ),
+    "meaning": Experiment(points=BOTH, run=meaning, again={"model": SMALL}),
+    "identifiability": Experiment(points=SAMPLES, run=identifiability, again=AGAIN),
+    "effective": Experiment(points=SAMPLES, run=effective, again=AGAIN),
+    "attribution": Experiment(points=SAMPLES, run=attribution, again=AGAIN),
 }

@@ -97,8 +97,8 @@ def _cut(word, vocabulary):
     rests_on=(
         "the longest piece that fits",
         "with `##` in front and the rest of the word begins with it",
-        "What you have taken you never give back",
-        'if nothing fits any more, the whole word becomes `["[UNK]"]`',
+        "A piece once taken is kept.",
+        'If nothing fits the rest, the whole word becomes `["[UNK]"]`',
         "Capital and small letters are different letters.",
         '{piece: id}; a piece that continues a word begins with "##"',
     ),

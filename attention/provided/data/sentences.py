@@ -26,6 +26,7 @@ WORD_SEARCHES = ("shared words", "tf-idf")
 TEXTS = ("Transformers read pieces.", "unbelievably", "Café on Friday the 13th", "Nadaraya–Watson")
 QUESTIONS = (  # that docstrings of Python may answer
     "turn a string into a date",
+    "Convert a string to a date.",
     "how can I compress bytes?",
     "wait until another thread is done",
 )
