@@ -11,7 +11,7 @@
 # - say what queries, keys and values gain by matrices of their own,
 # - compare recurrence, convolution and attention: cost, sequential steps, longest path.
 #
-# **Time** 80 minutes, ★ 20 more · **Points** 14, of which 4 are for an exercise with a star ·
+# **Time** 78 minutes, ★ 20 more · **Points** 14, of which 4 are for an exercise with a star ·
 # **GPU** not needed · **You need** lessons 00 and 04
 
 # %%
