@@ -14,7 +14,7 @@
 # - ★ say what three experiments of Brunner et al. (2020) show on a model of the kind that they
 #   studied.
 #
-# **Time** 120 minutes, ★ 12 more · **Points** 14 · **GPU** not needed · **You need** lessons 07,
+# **Time** 110 minutes, ★ 10 more · **Points** 14 · **GPU** not needed · **You need** lessons 07,
 # 08, 09 and 16; 17 for ★
 
 # %%
@@ -592,22 +592,21 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # diamond for the other one.* In 15 of the 18 triples, the sentence that means something else is
 # nearer. Counting shared words goes wrong in 17: on these sentences, which were made to mislead,
 # the model does little better. With the roles exchanged all six cosines are 0.98 to 0.99: on these
-# sentences the vectors say what a sentence is about, and hardly what it claims. A search for a
-# patient with a fever may find the one who has none: read what was found.
+# sentences the vectors say what a sentence is about, and hardly what it claims. So read
+# what a search has found.
 #
 # ## Limits
 # - One vector has to do for a whole text. The makers of the published model trained it on texts of
 #   at most 128 pieces, and cut texts at 256; longer texts are searched paragraph by paragraph.
 # - The queries are first lines, and 506 of the 589 repeat a word of the docstring that they look
-#   for. Questions that people ask, which may repeat fewer, were not measured.
+#   for. Questions that people ask may repeat fewer.
 #
 # ## Something of your own
-# Write down ten questions about Python, and what should answer each, before you search. Fetch the
-# published model (`autograder data fetch minilm`), and ask it with `experiments.ask("…", *parts)`:
-# how many questions are answered? Make a table, and say where a search by words would do better.
+# Write down ten questions about Python, and what should answer each. Then fetch the published model
+# (`autograder data fetch minilm`), and ask it with `experiments.ask("…", *parts)`: how many are
+# answered, and where would a search by words do better?
 #
-# In a clone of the course you can search your own notes, in text, Markdown, notebooks or PDF. With
-# `--mine` your own functions do it, and a table says which, and how fast:
+# In a clone of the course you can search your own notes. With `--mine` your functions do it:
 #
 # ```sh
 # autograder collect
@@ -638,8 +637,9 @@ compare(prediction, nearer, "triples in which something else is nearer")
 #
 # 1. It is added to the variance of a vector. In the published model the least variance before a
 #    LayerNorm, over the 589 docstrings, is 0.003: hundreds of times 1e-5. It would matter for
-#    vectors that are almost constant. And in float16, 1e-12 is 0. 2. Leave them out of the mask,
-#    take the vectors of the 589 docstrings again, and count how many are found first.
+#    vectors that are almost constant. And in float16, 1e-12 is 0.
+# 2. Leave them out of the mask, take the vectors of the 589 docstrings again, and count how many
+#    are found first.
 #
 # </details>
 
