@@ -571,9 +571,9 @@ from attention.provided.figures import plots
 #    the work of both.
 # 2. Only faster, here: after 1200 steps the loss is 0.02 for seeds 0 to 2. $x W_k^\top x^\top$ and
 #    $x W_q W_k^\top x^\top$ can be the same numbers when the matrices are as wide as *x*.
-# 3. Hardly: 0.93 to 0.94 after 120 steps, at 512 and at 64, for seeds 0 to 2 (divided by √*d*: 0.002
-#    at 512, 0.12 to 0.30 at 64). The scores start too small, and so do the gradients. With a rate
-#    *d* times larger it learns: 0.002 at 512, 0.04 to 0.08 at 64.
+# 3. Hardly: 0.93 to 0.94 after 120 steps, at 512 and at 64, for seeds 0 to 2 (divided by √*d*:
+#    0.002 at 512, 0.12 to 0.30 at 64). The scores start too small, and so do the gradients. With a
+#    rate *d* times larger it learns: 0.002 at 512, 0.04 to 0.08 at 64.
 #
 # </details>
 
