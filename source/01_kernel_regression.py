@@ -74,8 +74,7 @@ place = sum(power * metre for power, metre in zip(powers, metres, strict=True)) 
 print(f"go to metre {place:.2f}")
 
 # %% [markdown]
-# The next line raises a ValueError if the temperature makes no sense, such as 0. The exercises
-# contain such lines; you need not write them.
+# Some exercises begin with a line like this, already given. It refuses a temperature of 0 or less.
 
 # %%
 from attention.provided import demand
@@ -108,8 +107,8 @@ check.soft_lookup(soft_lookup)
 
 # %% [markdown]
 # ### Predict first
-# At the drawing's temperature of 0.1 the lookup sends you to metre 7.6. Where does it send you at
-# 0.001? And at 100?
+# Near temperature 0 only the nearest book counts: metre 10. At the drawing's 0.1 the lookup sends
+# you to metre 7.6. Does the answer go on falling as the temperature rises? Where is it at 100?
 
 # %%
 from attention.provided.predictions import compare
@@ -124,7 +123,7 @@ compare(prediction, answer, "metre at temperature 100")
 # %% [markdown]
 # *Weights of the four books at four temperatures: all on the nearest book at 0.001, equal at 100.*
 # As the temperature falls to 0, the answer becomes the value of the nearest key. As it rises, the
-# answer becomes the plain average of lesson 00, here 8.5 m. In between it need not lie between the
+# answer becomes the plain average of lesson 00, here 8.5 m. On the way it need not lie between the
 # two: at 0.1, the books at 2 and 4 m pull it down to 7.60 m.
 #
 # ## An hour without readings
@@ -201,6 +200,8 @@ from attention.kernel_regression import nadaraya_watson
 check.nadaraya_watson(nadaraya_watson)
 
 # %% [markdown]
+# With τ = 2h² these are the weights of 1.1: a small temperature is a narrow kernel.
+#
 # We know the river's true level, because we made it up. Where will your `nadaraya_watson` miss it,
 # with a bandwidth of 0.3 h? Think of the peaks, the gap and the ends.
 
@@ -213,14 +214,6 @@ ax = experiments.fit(nadaraya_watson, 0.3)
 # left end all neighbours lie to the right, where the river is higher, so the prediction is too
 # high; at the right end it is too low.
 #
-# Now move the bandwidth and the query yourself. What happens in the gap, at 4.25 h?
-
-# %% demo=true
-from attention.provided.figures import moving
-
-moving.bandwidth()
-
-# %% [markdown]
 # ### Exercise 1.3 · `break_nadaraya_watson` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
@@ -297,7 +290,7 @@ from attention.kernel_regression import kernel_regression
 # %% [markdown]
 # ### Predict first
 # Which costs more: a boxcar in place of the Gaussian, each with its best bandwidth, or a Gaussian
-# that is three times too wide? And which kernel will bridge the gap?
+# that is three times too wide? And which kernels will bridge the gap at 0.15 h?
 
 # %%
 prediction = None  # "boxcar" or "bandwidth"; None skips this
@@ -310,14 +303,15 @@ compare(prediction, dearer, "costs more")
 # *What three kernels (columns) predict for river 3, with a bandwidth of 0.15 h (top) and with the
 # one best for the true level (bottom). Dotted: the constant kernel, which predicts the mean. The
 # table is of rivers 0 to 2.* The boxcar's line steps whenever an example enters or leaves the box.
-# In the gap, the narrow boxcar and Epanechnikov kernels reach no example and fall back to the mean.
-# Even with its best bandwidth, 0.55 h, the boxcar reaches none between 4.19 and 4.23 h: hence the
-# spike. The Gaussian has no edge, and bridges the gap.
+# With 0.15 h, the boxcar and Epanechnikov kernels reach no example in the gap and fall back to the
+# mean; only the Gaussian, which has no edge, bridges it. With its best bandwidth Epanechnikov does,
+# too; the boxcar with 0.55 h reaches none between 4.19 and 4.23 h: hence the spike. But bridging is
+# not knowing: all three miss the valley.
 #
-# The errors in the table are mean squared ones from the true level. The constant kernel is far
-# behind. Of the other three, each with its own best bandwidth, the Gaussian has the smallest error.
-# Yet three times as wide, its error is larger than that of the boxcar at its best; a third as wide,
-# it is so in one river of three. Here are the weights themselves:
+# The table shows mean squared errors, from the true level. The constant kernel is far behind. Of
+# the other three, each with its own best bandwidth, the Gaussian has the smallest error. Yet three
+# times as wide, its error is larger than that of the boxcar at its best; a third as wide, in one
+# river of three. Here are the weights themselves:
 
 # %% demo=true
 axes = experiments.kernel_weights(kernel_regression)
@@ -325,13 +319,20 @@ axes = experiments.kernel_weights(kernel_regression)
 # %% [markdown]
 # *Weights of 12 queries (rows) on 40 examples (columns, by the time of the reading; the gap is
 # white).* A query attends to examples near its own time. In the gap (rows 3.75 h and 4.25 h) the
-# narrow Gaussian gives most of the weight to the nearest example, however far away. At 4.25 h the
-# boxcar reaches no example, and gives a pale 1/40 to each.
-#
+# narrow Gaussian gives most of the weight to the nearest example, even if, at 4.25 h, it is half an
+# hour away. At 4.25 h the boxcar reaches no example, and gives a pale 1/40 to each.
+# Choose kernel, bandwidth and query yourself. How wide must the boxcar be to bridge the gap?
+
+# %% demo=true
+from attention.provided.figures import moving
+
+moving.bandwidth()
+
+# %% [markdown]
 # ## Three properties of attention
 # Kernels, and later dot products, differ in how they make the weights. The rest is the same: the
 # weights are not negative, sum to 1, and average the values. They come from queries and keys alone,
-# not from places in a list, until masks (first in 1.6) and positions (lesson 08) change just this.
+# not from places in a list. Lessons 06 (masks of what comes later) and 08 (positions) change this.
 #
 # **The result lies among the values.** Such an average cannot leave the smallest convex shape
 # around the values, their *convex hull*. Here are 400 random queries among 7 values.
@@ -460,7 +461,7 @@ check.leave_one_out_loss(leave_one_out_loss)
 # bandwidth. A bandwidth must be positive, and gradient descent may step below 0; but the
 # exponential of any number is positive. An `nn.Module` has an `__init__`, which makes the
 # parameters, and a `forward`, which computes: here it predicts as in 1.2, from `x` `(T_q,)`,
-# `x_train` and `y_train` `(T_k,)`, and may call your `nadaraya_watson`.
+# `x_train` and `y_train` `(T_k,)`, one line if you call your `nadaraya_watson`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -500,7 +501,7 @@ model, path = learn_bandwidth(1.5, x_train, y_train)
 ax = experiments.valley(path, leave_one_out_loss)
 
 # %% [markdown]
-# *Leave-one-out loss against the bandwidth (line). The steps of training (dots) begin at 1.5 h.*
+# *Leave-one-out loss (line). Training (dots) starts at 1.5 h, overshoots to 0.198 h, and returns.*
 
 # %% demo=true
 axes = experiments.before_and_after(LearnedBandwidth(1.5), model)
@@ -509,9 +510,9 @@ experiments.in_the_gap(learn_bandwidth)
 # %% [markdown]
 # *The prediction before training (left) and after it (right).* With the learned bandwidth, the line
 # follows the peaks without chasing every dot. And the level at 4.25 h? The model says −0.84 dm, the
-# truth is −0.80. That is luck: at 3.9 h, in the same gap, it says −0.68, and the truth is −1.07.
-# Trained on other readings, of rivers 0 to 2, it says −0.39, −0.65 and −0.47 at 4.25 h. In the gap,
-# the average passes on the readings at the edges, errors included.
+# truth is −0.80. That is luck. At 3.9 h, in the same gap, this model misses by 0.4 dm. Those of
+# rivers 0 to 2 do the opposite: at 3.9 h they come within 0.1 dm, at 4.25 h they miss by 0.15 to
+# 0.42. In the gap, the average passes on the readings at the edges, errors included.
 #
 # ### Is it the best bandwidth?
 # The loss knows only the readings. We also know the true level, and can ask which bandwidth

@@ -214,7 +214,7 @@ def valley(path: Sequence[tuple[float, float]], leave_one_out_loss: Loss) -> Axe
     ax = plots.panels(width=6.5, height=3.0)
     ax.plot(BANDWIDTHS, losses, color=plots.VERMILION, label="leave-one-out loss")
     ax.plot(*zip(*path, strict=True), ".k", label="steps of training")
-    ax.plot(*path[-1], "ok", label="training ended")
+    ax.plot(*path[-1], "ok", markerfacecolor="none", markersize=11, label="training ended")
     ax.set(xlabel="bandwidth (h)", ylabel="leave-one-out loss", xscale="log")
     plots.legend(ax, loc="upper left")
     return ax
