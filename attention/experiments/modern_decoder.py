@@ -194,6 +194,7 @@ def draw_gate(SwiGLU: Piece) -> None:
         (line,) = ax.plot(gate, y)
         label = f" W_up x = {u}".replace("-", "−")
         ax.text(gate[-1], y[-1], label, color=line.get_color(), va="center")
+    ax.plot(gate, gate.clamp(min=0), color=plots.GREY, linestyle="--")  # ReLU
     ax.set(xlabel="z = W_gate x", ylabel="silu(z) · W_up x")
 
 
@@ -412,10 +413,11 @@ def draw_changes() -> int:
     for line, values in zip(ax.lines[::2], shown.values(), strict=False):
         line.set_color(plots.VERMILION if max(values) < best else plots.BLUE)
     (cost,) = read(LESSON, "speed")
-    print(f"{'':20}{'rate':>6}{'median':>8}{'gap to the best of 2017':>26}")
+    print(f"{'':20}{'rate':>6}{'median':>8}{'gap':>8}")
     for name in (*shown, "small start"):
         rate, middle = CHOSEN[name.removesuffix(", same time")], statistics.median(found[name])
-        print(f"{name:20}{rate:6g}{middle:8.2f}{best - max(found[name]):26.2f}")
+        gap = "" if name == "2017" else f"{best - max(found[name]):.2f}"
+        print(f"{name:20}{rate:6g}{middle:8.2f}{gap:>8}")
     times = (f"{name} {statistics.median(cost['ratios'][name]):.1f}" for name in SAME_TIME)
     print(f"time of a step, where that of 2017 is 1: {', '.join(times)}")
     return sum(max(found[name]) < best for name in ALONE)
@@ -429,10 +431,10 @@ def draw_long() -> float:
     """
     ax = plots.panels(width=6.0, height=3.0)
     print(f"{'bits per token':18}" + "".join(f"{place:>12}" for place in PLACES))
-    for number, name in enumerate(("2017", "no positions", "window", "rotary", "all")):
+    for number, name in enumerate(("2017", "no positions", "rotary", "all")):
         rows = [[row["places"][place] for place in PLACES] for row in rows_of(name)]
         middle = [statistics.median(column) for column in zip(*rows, strict=True)]
-        x = [place + 0.07 * (number - 2) for place in range(len(PLACES))]  # side by side
+        x = [place + 0.07 * (number - 1.5) for place in range(len(PLACES))]  # side by side
         (line,) = ax.plot(x, middle, seeds.MARKERS[number] + "-", label=name)
         for row in rows:
             ax.plot(x, row, ".", color=line.get_color(), alpha=0.5)

@@ -217,7 +217,7 @@ def _pair(result, expected, what):
     rests_on=(
         "Neighbouring query heads share one",
         "Queries and keys are turned by their positions, with rotary of lesson 08",
-        "The angles have the attention's base; values are not turned",
+        "Hand self.base on to rotary; values are not turned",
         "n_kv_heads of keys and values, each of d_head numbers",
         "Each position looks at itself and at what came before it, never at what comes later",
         "each query and each key, head by head, goes through norm_q or norm_k before it is turned",
