@@ -31,7 +31,7 @@ torch.set_num_threads(1)  # the small model is faster on one core
 # %% [markdown]
 # ## Which sentences belong together?
 # Here are eight sentences, two on each of four subjects. A search that counts shared words cannot
-# tell which ones belong together: any two share only small words, such as *is*.
+# tell which ones belong together: no two share more than one small word, such as *is*.
 
 # %% demo=true
 _ = experiments.show_similar()
@@ -39,8 +39,7 @@ _ = experiments.show_similar()
 # %% [markdown]
 # *Cosines of all pairs of sentences, by all-MiniLM-L6-v2. The columns are numbered like the rows,
 # and an orange cell is a large cosine.* The two sentences on one subject have cosines of 0.40 to
-# 0.56; all others are at most 0.16. The model finds the partner of every sentence. In this lesson
-# your own layers read these sentences.
+# 0.56; all others are at most 0.16. The model finds the partner of every sentence.
 #
 # ## What is different in a BERT?
 # With the same weights and the same formulas you get the same numbers, but for rounding, however
@@ -61,7 +60,7 @@ _ = experiments.show_similar()
 #
 # | model | layers | `d_model` | heads | `d_ff` | pieces | parameters |
 # |---|---|---|---|---|---|---|
-# | all-MiniLM-L6-v2 | 6 | 384 | 12 | 1 536 | 30 522 | 22.7 million |
+# | all-MiniLM-L6-v2 | 6 | 384 | 12 | 1 536 | 30 522 | 22.6 million |
 # | the stand-in | 3 | 48 | 4 | 96 | 1 600 | 0.14 million |
 #
 # The published file has 91 megabytes and is not part of the course: `autograder data fetch minilm`
@@ -73,7 +72,7 @@ _ = experiments.show_similar()
 # (Wang et al., 2020). Then it was trained on over a billion pairs. The stand-in saw 5 192
 # docstrings with their first lines.
 #
-# ## A curve that has to be the same
+# ## Which curve lies between the layers?
 # If one formula differs from the published one, no error says so. Begin with the smallest: the
 # curve between the two linear layers.
 #
@@ -105,8 +104,8 @@ check.gelu(gelu)
 experiments.draw_gelu(gelu)
 
 # %% [markdown]
-# *Your GELU beside ReLU, both axes on one scale.* `F.gelu` is the same in one call. Some models use
-# the form with a tanh because it was faster to compute. Below you will see whether that matters.
+# *Your GELU beside ReLU, both axes on one scale.* `F.gelu` is the same in one call. The form with a
+# tanh was faster to compute; below you see whether it matters.
 #
 # ## Words that are not in the vocabulary
 # The word *unbelievably* is not among BERT's 30 522 pieces, and yet BERT can read it: as several
@@ -187,11 +186,11 @@ check.break_wordpiece(break_wordpiece)
 
 # %% [markdown]
 # ## Where do the weights belong?
-# The file holds 22.7 million numbers and not a line of code. Which layers do they belong to? First
-# come the embeddings. For each token, rows of three tables are added: one for its id, one for its
-# place in the text, and one for its **type**. In training BERT read two sentences at a time, and
-# the type said which of the two a token belonged to. We only ever read one, so all tokens are of
-# type 0. The sum goes through a LayerNorm. Unlike in lesson 08, nothing is multiplied by √d_model.
+# The file holds 22.7 million numbers, with a layer that we leave out, and not a line of code. Which
+# layers do they belong to? First come the embeddings. For each token, rows of three tables are
+# added: one for its id, one for its place in the text, and one for its **type**. In training BERT
+# read two sentences at a time, and the type said which of the two a token belonged to. We only ever
+# read one, so all tokens are of type 0. The sum goes through a LayerNorm.
 
 # %%
 from torch import nn
@@ -207,8 +206,7 @@ from attention.published_model import BertEmbeddings
 #
 # Graded in three parts: the layers (1), every layer's output (1), with padding (1).
 #
-# A layer of a BERT is the `EncoderLayer` of lesson 09, post-norm. Two things are different, and
-# `bert_layer` sees to both:
+# A layer of a BERT is the `EncoderLayer` of lesson 09, post-norm, with what `bert_layer` changes:
 
 # %%
 from attention.transformer_blocks import EncoderLayer
@@ -372,23 +370,25 @@ _ = experiments.show_similar(PublishedEncoder, rename_weights, wordpiece, senten
 # only the pair on the railway. The published model finds all four.
 #
 # ## Which details matter?
-# Seven things are different in a BERT. Had you got one wrong, or forgotten the padding, no error
-# would say so. Would you have noticed it in the results?
+# Had you got one of the seven differences wrong, or forgotten the padding, would you have noticed
+# it in the results? Two measures: the mean cosine between a text's correct vector and the broken
+# one says how far vectors turned. And 589 docstrings of Python libraries are to be found: the first
+# line is the query, the rest the passage. The published model puts the right passage first for 0.57
+# of them.
 #
 # ### Predict first
 # Break the published model in one place at a time:
 # - LayerNorm's eps is 1e-5 instead of 1e-12,
 # - GELU is the form with a tanh, or ReLU takes its place,
 # - the rows of all positions are zeros,
-# - the text keeps its capitals,
+# - the text keeps its capitals, which the vocabulary lacks,
 # - the rows of the pieces are multiplied by √d_model,
 # - the LayerNorm after the embeddings is left out,
 # - the layers are pre-norm,
 # - attention is not told what is padding.
 #
 # After two of these changes, less than a tenth of the docstrings are found first. Which? And how
-# large is the mean cosine between a text's correct vector and the one in which attention sees the
-# padding?
+# large is the mean cosine if attention sees the padding?
 
 # %%
 prediction = None  # a cosine, from -1 to 1; None skips this
@@ -400,15 +400,13 @@ seen = experiments.show_broken()
 compare(prediction, seen, "padding is seen: cosine with the correct vectors")
 
 # %% [markdown]
-# *Cosine between a text's correct vector and that of the broken model, over 1 178 texts, in batches
-# of 32. Last column: 589 docstrings are searched by their first lines; how often is the right one
-# found first?* Another eps and the tanh form change nothing that shows here. Where attention sees
-# the padding, the mean cosine is still 0.91, yet the share found first falls from 0.57 to 0.46. The
-# vocabulary has no capital letters, so with capitals many words become `[UNK]`. With ReLU the mean
-# cosine is 0.52, but 0.46 are still found: a vector may turn far and still lie nearest to the right
-# passage. Without positions fewer are found, 0.39, although the vectors turn less than with ReLU.
-# With pre-norm, or without the LayerNorm after the embeddings, 0.08 are found at most: these two
-# you would notice.
+# *Cosines with the correct vectors, over 1 178 texts, in batches of 32. Last column: the share of
+# docstrings found first.* Another eps and the tanh form change nothing that shows here. Where
+# attention sees the padding, the mean cosine is still 0.91, yet the share found first falls from
+# 0.57 to 0.46. With ReLU the mean cosine is 0.52, but 0.46 are still found: a vector may turn far
+# and still lie nearest to the right passage. With pre-norm, or without the LayerNorm after the
+# embeddings, 0.08 are found at most: these two you would notice. The other five you would take for
+# a somewhat weaker model. That is why you compared layer by layer.
 #
 # ## How are such vectors learned?
 # No data set says what the vector of a text should be. All we know is which texts belong together:
@@ -529,8 +527,7 @@ from attention.published_model import search
 check.search(search)
 
 # %% [markdown]
-# Now ask. The 589 docstrings are from Python, numpy and PyTorch; the stand-in did not see them in
-# its training.
+# The docstrings are from Python, numpy and PyTorch; the stand-in did not learn from them.
 
 # %% demo=true
 parts = PublishedEncoder, rename_weights, wordpiece, sentence_vectors, search
@@ -539,14 +536,13 @@ for question in ("Convert a string to a date.", "turn a string into a date"):
 
 # %% [markdown]
 # *The first lines of the three nearest docstrings, with their cosines.* The first question has the
-# form of a docstring, and both models find first what reads a time from a string. In other words,
-# the published model finds it again; none of the stand-in's answers has to do with dates. But two
-# questions prove little.
+# form of a docstring, and both models find first what reads a time from a string. Asked in other
+# words, the published model still finds it; none of the stand-in's three answers has to do with
+# dates. But two questions prove little.
 #
 # ### Predict first
-# Searching by the first lines, the published model finds 0.57 of the 589 docstrings first, as the
-# table above says. A search by shared words that weighs rare ones more (tf-idf) finds 0.48. And the
-# stand-in, with 0.6 % of the parameters?
+# The published model finds 0.57 of the 589 docstrings first. A search by shared words that weighs
+# rare ones more (tf-idf) finds 0.48. And the stand-in, with 0.6 % of the parameters?
 
 # %%
 prediction = None  # a share, from 0 to 1; None skips this
@@ -559,22 +555,21 @@ compare(prediction, first, "found first by the stand-in")
 # *Share of the first lines whose docstring is found first, in the first table for all, with the
 # same architectures untrained, three seeds, as controls; in the second table and the figure by the
 # number of words that the two share, stop words such as “the” not counted.* “Shared words” counts
-# these; tf-idf weighs rare ones more. The stand-in finds 0.45, fewer than tf-idf, although it
-# learned from docstrings like these. Most first lines repeat words of what they look for, and that
-# helps tf-idf most: from four shared words on, it finds 0.88. Where no word is shared, it finds
-# 0.01, the stand-in 0.12, and the published model 0.18. (Some of these share a stem: *completion*,
-# *complete*.) Untrained, the layers of the published model find 0.08 at most, those of the stand-in
-# 0.07: it is the weights that search.
+# these. The stand-in finds 0.45, fewer than tf-idf, although it learned from docstrings like these.
+# Most first lines repeat words of what they look for, and that helps tf-idf most: from four shared
+# words on, it finds 0.88. Where no word is shared, it finds 0.01, the stand-in 0.12, and the
+# published model 0.18. (Some of these share a stem.) Untrained, the layers of the published model
+# find 0.08 at most, those of the stand-in 0.07: it is the weights that search.
 #
 # ## What the vectors do not say
 # Compare a sentence with one that says the same in other words, and with one that says something
 # else in nearly the same words:
 #
-# | which | sentence |
-# |---|---|
-# | a sentence | The dog bit the man. |
-# | the same | The man was bitten by the dog. |
-# | something else | The man bit the dog. |
+# | a sentence | the same | something else |
+# |---|---|---|
+# | I like this film. | This movie pleases me. | I do not like this film. |
+# | The meeting begins at 9. | We meet at nine o'clock. | The meeting begins at 4. |
+# | The dog bit the man. | The man was bitten by the dog. | The man bit the dog. |
 #
 # ### Predict first
 # There are 18 such triples: on negation, on numbers, and on who did what. In how many of them is
@@ -588,12 +583,12 @@ nearer = experiments.draw_meaning()
 compare(prediction, nearer, "triples in which something else is nearer")
 
 # %% [markdown]
-# *Cosines with the sentence, a line for each triple: a blue dot for the same meaning, an orange
-# diamond for the other one.* In 15 of the 18 triples, the sentence that means something else is
-# nearer. Counting shared words goes wrong in 17: on these sentences, which were made to mislead,
+# *Cosines of the sentence on the left with those on the right: a blue dot for the same meaning, an
+# orange diamond for the other one.* In 15 of the 18 triples, the sentence that means something else
+# is nearer. Counting shared words goes wrong in 17: on these sentences, which were made to mislead,
 # the model does little better. With the roles exchanged all six cosines are 0.98 to 0.99: on these
-# sentences the vectors say what a sentence is about, and hardly what it claims. So read
-# what a search has found.
+# sentences the vectors say what a sentence is about, and hardly what it claims. So read what a
+# search has found.
 #
 # ## Limits
 # - One vector has to do for a whole text. The makers of the published model trained it on texts of
@@ -648,7 +643,7 @@ compare(prediction, nearer, "triples in which something else is nearer")
 # Lesson 17 repeated their experiments on a small translator. Brunner et al. (2020) studied a BERT
 # with 12 layers, trained to guess hidden words. Ours kept every second layer of a 12-layer model
 # that imitated a larger one, and was trained further for sentence vectors. The control is the same
-# model untrained. Everything is measured on three samples of sentences from *Persuasion*.
+# model untrained. Everything is measured on three samples from *Persuasion*.
 #
 # ### Is it still that word?
 # For each hidden vector, look for the nearest of the vectors that went in: is it at the same place?
@@ -703,12 +698,13 @@ hidden_tokens.draw_effective()
 hidden_tokens.draw_attribution()
 
 # %% [markdown]
-# *Hidden token attribution for texts of 12 pieces, after each layer: the mean share of the token at
-# the same place, and how often it is the largest share.* A token's own share falls from 0.49 after
-# the first layer to 0.21 to 0.22 after the last, where it is still the largest at 0.51 to 0.64 of
-# the places. Untrained it falls to 0.74 and stays the largest everywhere. In lesson 17 most of the
-# mixing came from the architecture; here most of it was learned. So the rows and columns of the
-# last layers no longer stand for one word each, as Brunner et al. found in BERT.
+# *Hidden token attribution in three samples of six texts of 12 pieces, after each layer: the mean
+# share of the token at the same place, and how often it is the largest share.* A token's own share
+# falls from 0.49 after the first layer to 0.21 to 0.22 after the last, where it is still the
+# largest at 0.51 to 0.64 of the places. Untrained it falls to 0.74 and stays the largest
+# everywhere. In lesson 17 most of the mixing came from the architecture; here most of it was
+# learned. So the rows and columns of the last layers stand for one word only in part, as Brunner et
+# al. found in BERT.
 #
 # ## References
 # - J. Devlin et al. (2019). *BERT: pre-training of deep bidirectional Transformers.*

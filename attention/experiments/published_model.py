@@ -287,7 +287,7 @@ def draw_gelu(gelu: Piece) -> None:
     ax.set(xlabel="x", aspect="equal")
     plots.legend(ax, loc="upper left")
     wrong = F.gelu(x, approximate="tanh") - gelu(x)
-    print(f"largest difference of the tanh form: {wrong.abs().max():.1e}")
+    print(f"the form with a tanh differs by at most {wrong.abs().max():.4f}")
 
 
 def show_pieces(wordpiece: Piece) -> None:
@@ -407,31 +407,36 @@ def show_contrast(*lesson: Piece) -> float:
     return float(rows[0]["found"][1])
 
 
+LOOKS = (  # of the same in other words, and of another thing; where its sentence is printed
+    ("the same", "o", plots.BLUE, "bottom"),
+    ("something else", "D", plots.VERMILION, "top"),
+)
+
+
 def draw_meaning() -> int:
     """Draw the cosines with the same in other words, and with another thing in nearly the same.
 
     returns  in how many of the 18 triplets the other thing is nearer
     """
     (row,) = recorded("meaning", model=PUBLISHED)
-    axes, nearer = plots.panels(len(sentences.TRIPLETS), width=6.5, height=1.7, share=False), 0
+    axes, nearer = plots.panels(len(sentences.TRIPLETS), width=6.5, height=2.2, share=False), 0
     for ax, (kind, triplets) in zip(axes, sentences.TRIPLETS.items(), strict=True):
-        for place, (same, other) in enumerate(row[kind]):
-            ax.plot([same, other], [place] * 2, color=plots.GREY, linewidth=1)
-            ax.plot(same, place, "o", color=plots.BLUE, label=None if place else "the same")
-            ax.plot(
-                other, place, "D", color=plots.VERMILION, label=None if place else "something else"
-            )
-            nearer += other > same
+        for place, (cosines, triplet) in enumerate(zip(row[kind], triplets, strict=True)):
+            ax.plot(cosines, [place] * 2, color=plots.GREY, linewidth=1)
+            for (name, mark, color, va), x, text in zip(LOOKS, cosines, triplet[1:], strict=True):
+                ax.plot(x, place, mark, color=color, label=None if place else name)
+                ax.text(1.05, place, text, color=color, fontsize=7, va=va)
         ax.set_yticks(range(len(triplets)), [sentence for sentence, _, _ in triplets], fontsize=8)
         ax.set(title=kind, xlim=(0.2, 1.03), ylim=(len(triplets) - 0.4, -0.6))
         wrong = sum(other > same for same, other in row[kind])
+        nearer += wrong
         counted = sum(_shared(a, c) > _shared(a, b) for a, b, c in triplets)
         print(f"{kind:13} something else is nearer in {wrong} of {len(triplets)}", end="; ")
         print(f"shares more words in {counted}; cosine {seeds.span(far for _, far in row[kind])}")
     for ax in axes[:-1]:
         ax.set_xticklabels([])
     axes[-1].set_xlabel("cosine")
-    plots.legend(axes[0], fontsize=8, loc="upper left")
+    plots.legend(axes[-1], fontsize=8, loc="lower left")
     return nearer
 
 
