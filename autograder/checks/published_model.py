@@ -206,7 +206,7 @@ def _outputs(values, n_layers, x, mask=None, sizes=SIZES):
     rests_on=(
         "stack `n_layers` of them",
         "each layer has weights of its own and reads what the layer before it gives",
-        "`bert_layer` sees to both",
+        "with what `bert_layer` changes",
         "return all intermediate results, stacked in one tensor: `x` itself, then what each layer",
         "No token may look at padding, in any layer.",
         "`mask=None` means that all tokens are real.",
