@@ -18,21 +18,11 @@
 # 13 and 15
 
 # %%
-import math
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from attention.experiments import modern_decoder as experiments
-from attention.language_models import generate
-from attention.masked_attention import masked_attention
-from attention.multi_head_attention import merge_heads, share_heads, split_heads
-from attention.provided import demand
-from attention.provided.data.tokens import EOS, PAD
-from attention.provided.figures import plots
-from attention.provided.predictions import compare
-from attention.tokens_and_positions import rotary
 from autograder import check
 
 torch.set_num_threads(1)  # these models are faster on one core
@@ -111,6 +101,9 @@ print("RMSNorm  ", [round(a / root_mean_square, 2) for a in x])
 # divide x by the root of (mean_square + eps), multiply by weight
 # ```
 # </details>
+
+# %%
+from attention.provided import demand  # refuses sizes that make no sense
 
 # %% exercise="rms_norm"
 from attention.modern_decoder import rms_norm
@@ -251,6 +244,11 @@ experiments.draw_gate(SwiGLU)
 # not fit, and `rotary` wants as many positions as there are vectors.
 # </details>
 
+# %%
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import merge_heads, share_heads, split_heads
+from attention.tokens_and_positions import rotary
+
 # %% exercise="ModernAttention"
 from attention.modern_decoder import ModernAttention
 
@@ -266,6 +264,8 @@ check.ModernAttention(ModernAttention)
 prediction = None  # from 0 to 1; None skips this
 
 # %% demo=true
+from attention.provided.predictions import compare
+
 largest = experiments.show_loud(ModernAttention)
 compare(prediction, largest, "the largest weight, without query-key norm")
 
@@ -341,6 +341,10 @@ check.ModernDecoder(ModernDecoder)
 # tokens, cut as in lesson 15.
 
 # %% demo=true
+import math
+
+from attention.provided.figures import plots
+
 torch.manual_seed(0)
 model = ModernDecoder(1024, **experiments.SIZES)
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
@@ -449,6 +453,9 @@ _ = experiments.compare_with_transformers(ModernDecoder, pair_up)
 # ```
 # </details>
 
+# %%
+from attention.provided.data.tokens import EOS, PAD
+
 # %% exercise="generate_with_cache"
 from attention.modern_decoder import generate_with_cache
 
@@ -456,6 +463,8 @@ from attention.modern_decoder import generate_with_cache
 check.generate_with_cache(generate_with_cache)
 
 # %% demo=true
+from attention.language_models import generate
+
 _ = experiments.time_writing(ModernDecoder, generate, generate_with_cache)
 
 # %% [markdown]
