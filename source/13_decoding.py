@@ -16,8 +16,6 @@
 # 06, 07 and 10
 
 # %%
-import math
-
 import torch
 
 from attention.experiments import decoding as experiments
@@ -155,6 +153,9 @@ check.sample_tokens(sample_tokens)
 #
 # The k-th best stands exactly at the bar. It is not below it.
 # </details>
+
+# %%
+import math
 
 # %% exercise="top_k_filter"
 from attention.decoding import top_k_filter
