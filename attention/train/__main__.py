@@ -160,8 +160,9 @@ def prepare_pieces(
     pieces = collected.load(options.mine)
     print(f"trying your pieces in {pieces.folder} …", flush=True)
     trial = Trial(chosen, corpus, device, pieces)
-    print(using.report(pieces, using.choose(trial), using.needed(chosen), "a training"))
-    print(using.step_times(trial), flush=True)
+    used = using.choose(trial)
+    print(using.report(pieces, used, using.needed(chosen), "a training"))
+    print(using.step_times(trial, used), flush=True)
     return pieces
 
 

@@ -90,18 +90,20 @@ def report(pieces: Pieces, used: Sequence[str], needed: Sequence[str], work: str
     return printable("\n".join(said))
 
 
-def step_times(trial: Trial) -> str:
-    """How long a step on a batch of the training's size takes, with yours and without --mine."""
+def step_times(trial: Trial, used: Sequence[str]) -> str:
+    """How long a step on a batch of the training's size takes, with yours and without --mine.
+
+    used  the names of the pieces that are in use, then and afterwards
+    """
     every, task, settings = trial.corpus.ids["train"], trial.task, trial.settings
     longest = max(task.length(row) for row in every[:500])
     batch = trial.tensors(every[: max(1, settings.max_tokens // longest)])
     yours = _least(trial.stepper(batch))
-    placed = [name for name in trial.pieces.own if collected.own(name) is not None]
     collected.take_back()
     model = task.prepare(trial.model(), trial.device)
     fast = Step(model, settings, trial.device, None, task.loss(model, None))
     without = _least(lambda: fast([batch]).item())
-    collected.put(trial.pieces, placed)
+    collected.put(trial.pieces, used)
     return (
         f"A step on a whole batch: {1000 * yours:.0f} ms with yours, {1000 * without:.0f} ms "
         f"without --mine; {settings.steps} steps take about {_time_of(settings.steps * yours)}."
